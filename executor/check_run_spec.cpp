@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "executor/check_model.h"
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 #include "executor/division/sequence_slice.h"
 #include "executor/division/tensor_division.h"
 #include "executor/require.h"
 #include "executor/training/training_state.h"
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

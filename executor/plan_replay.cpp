@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "executor/replay_plan.h"
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/inner_reductions.h"
+#include "schedules/dependencies/like_copies.h"
 #include "schedules/error.h"
-#include "schedules/inner_reductions.h"
-#include "schedules/like_copies.h"
 #include "schedules/rules/validate.h"
 
 namespace plumb { inline namespace executor {

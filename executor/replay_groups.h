@@ -13,7 +13,7 @@ namespace plumb { inline namespace executor {
 /// Copies of a stage are one group, whether in lanes of one pipeline (DualPipe, Chimera), replicas of the pipeline or
 /// parts of the context: their gradients are summed in one, and ZeRO divides its state over all of them, so that of r
 /// replicas with two copies each every rank keeps 1/2r. Ranks of mirrored lanes are at the same place of their lists
-/// when they meet (schedules/like_copies.h).
+/// when they meet (schedules/dependencies/like_copies.h).
 struct ReplayGroups {
   std::vector<std::unique_ptr<Communicator>> copies;  ///< [stage] the stage's copies over lanes, replicas and parts of
                                                       ///< the context; null where there is one, and for other ranks

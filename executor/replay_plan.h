@@ -27,9 +27,10 @@ struct PlacedReductions {
 
 /// What a run asks of the loop besides its schedule.
 struct ReplayPolicy {
-  int zero = 0;         ///< ZeRO stage: what all copies_of_stages() share of their state (executor/cpu/parameters.h)
-  bool agrees = false;  ///< all ranks agree on a StepScale before the first OPTIMIZER_STEP of each
-  bool sequence_parallel = false;                  ///< tensor ranks hold a block each of what stages send
+  int zero =
+      0;  ///< ZeRO stage: what all copies_of_stages() share of their state (executor/cpu/parameters/parameters.h)
+  bool agrees = false;             ///< all ranks agree on a StepScale before the first OPTIMIZER_STEP of each
+  bool sequence_parallel = false;  ///< tensor ranks hold a block each of what stages send
   Resharding resharding = Resharding::kAllGather;  ///< of messages between meshes of different shape
 };
 
@@ -50,7 +51,7 @@ std::vector<int> copies_of_stages(const Schedule& schedule, const RankGrid& grid
 /// Throws ScheduleError if the schedule is not valid (require_valid), does not fit the grid, is not lowered (a message
 /// or an OPTIMIZER_STEP is missing), has two copies of a model part on one rank, or copies whose gradients are not
 /// reduced; if parameters are gathered and dropped otherwise than the ZeRO stage needs it, or are sharded in an
-/// asynchronous schedule, or ranks with copies that share gradients do not do the same (schedules/like_copies.h); if
+/// asynchronous schedule, or ranks with copies that share gradients do not do the same (schedules/dependencies/like_copies.h); if
 /// copies of a model part, or BPipe's partners, lie on meshes of different shape; if ranks are to agree before their
 /// steps and one has gradients behind its first; and if a tied table's gradients are not complete when the first of its
 /// stages takes its step on the same rank.

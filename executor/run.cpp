@@ -6,7 +6,7 @@
 #include "executor/interruption.h"
 #include "executor/training/training_rank.h"
 #include "executor/transport/in_process_transport.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 
 namespace plumb { inline namespace executor {
 RunResult run(const RunSpec& spec, const RunOptions& options) {

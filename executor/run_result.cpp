@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "traces/timeline_title.h"
+#include "traces/draw/timeline_title.h"
 
 namespace plumb { inline namespace executor {
 namespace {

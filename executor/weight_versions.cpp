@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "schedules/dependencies/lanes.h"
 #include "schedules/error.h"
-#include "schedules/lanes.h"
 
 namespace plumb { inline namespace executor {
 namespace {

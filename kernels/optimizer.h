@@ -16,7 +16,7 @@ struct AdamW {
   friend bool operator==(const AdamW&, const AdamW&) = default;
 };
 
-/// AdamW whose moments are a byte an element, quantised in blocks (Dettmers et al. 2022; kernels/cpu/adamw_8bit.h).
+/// AdamW whose moments are a byte an element, quantised in blocks (Dettmers et al. 2022; kernels/cpu/optimizers/adamw_8bit.h).
 struct AdamW8Bit {
   AdamW adamw;
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/error.h"
 #include "schedules/rules/validate.h"
-#include "simulator/action_costs.h"
-#include "simulator/engine.h"
-#include "simulator/memory.h"
+#include "simulator/engine/action_costs.h"
+#include "simulator/engine/engine.h"
+#include "simulator/memory/memory.h"
 #include "simulator/simulation_of.h"
 #include "simulator/summary.h"
 #include "traces/statistics.h"

@@ -15,7 +15,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "simulator/compile/compiled_schedule.h"
-#include "simulator/critical_path.h"
+#include "simulator/path/critical_path.h"
 #include "traces/timeline.h"
 
 namespace plumb { inline namespace simulator {

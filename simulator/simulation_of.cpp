@@ -1,9 +1,9 @@
 #include "simulator/simulation_of.h"
 
-#include "simulator/memory.h"
+#include "simulator/memory/memory.h"
 #include "simulator/summary.h"
+#include "traces/draw/timeline_title.h"
 #include "traces/statistics.h"
-#include "traces/timeline_title.h"
 
 namespace plumb { inline namespace simulator {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "schedules/action_table.h"
-#include "simulator/engine.h"
+#include "schedules/dependencies/action_table.h"
+#include "simulator/engine/engine.h"
 #include "simulator/simulate.h"
 
 namespace plumb { inline namespace simulator {

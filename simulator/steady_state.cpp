@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "simulator/action_costs.h"
 #include "simulator/compile/compiled_schedule.h"
-#include "simulator/engine.h"
-#include "simulator/memory.h"
+#include "simulator/engine/action_costs.h"
+#include "simulator/engine/engine.h"
+#include "simulator/memory/memory.h"
 #include "simulator/summary.h"
 
 namespace plumb { inline namespace simulator {

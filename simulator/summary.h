@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "simulator/memory.h"
+#include "simulator/memory/memory.h"
 #include "simulator/simulate.h"
 #include "traces/statistics.h"
 

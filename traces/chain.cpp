@@ -4,8 +4,8 @@
 #include <numeric>
 #include <span>
 
-#include "schedules/dependencies.h"
-#include "schedules/joint_reductions.h"
+#include "schedules/dependencies/dependencies.h"
+#include "schedules/dependencies/joint_reductions.h"
 
 namespace plumb { inline namespace traces {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/schedule.h"
 #include "traces/timeline.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "traces/chain.h"
 #include "traces/statistics.h"
 

@@ -2,7 +2,7 @@
 // Activations in 16 bits (Micikevicius et al. 2018): what waits between passes, layers and stages is stored in 16 bits
 // and widened for its use, so that kernels compute in fp32 on rounded numbers.
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 #include "kernels/half_format.h"
 
 namespace plumb { inline namespace executor {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "executor/cpu/layer.h"
-#include "executor/cpu/parameters.h"
+#include "executor/cpu/layers/layer.h"
+#include "executor/cpu/parameters/parameters.h"
 #include "executor/data/token_batch.h"
 #include "executor/run_spec.h"
 #include "executor/stage.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "executor/cpu/layer.h"
-#include "executor/cpu/parameters.h"
+#include "executor/cpu/layers/layer.h"
+#include "executor/cpu/parameters/parameters.h"
 #include "executor/cpu/stage.h"
 
 namespace plumb { inline namespace executor {

@@ -1,5 +1,5 @@
 #pragma once
-// The three products of a linear layer by cuBLASLt (kernels/cpu/gemm.h has shapes and names), fp32 accumulation, by
+// The three products of a linear layer by cuBLASLt (kernels/cpu/products/gemm.h has shapes and names), fp32 accumulation, by
 // themselves or with what follows them (product_epilogue.h). The algorithm of each shape and epilogue is asked for
 // once; split reductions are in an order that sizes decide, so that the same product has the same bits.
 
@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "executor/cuda/product_epilogue.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "kernels/half_format.h"
 
 namespace plumb { inline namespace executor { namespace cuda {

@@ -17,7 +17,7 @@
 #include "executor/division/resharding_pieces.h"
 #include "executor/training/step_scale.h"
 #include "executor/training/training_plan.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 
 namespace plumb { inline namespace executor {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "executor/device/device_run.h"
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 
 namespace plumb { inline namespace executor {
 

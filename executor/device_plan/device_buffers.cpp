@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "executor/device_plan/replaced_weights.h"
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -182,7 +182,7 @@ class BufferWalk {
     slot(action).rebuilt_late = open(rank_, BufferUse::kRebuilt, memory.recompute_bytes - early, {call});
   }
 
-  /// Of what is freed at the end of I, as much as there is was rebuilt (simulator/memory_changes.h).
+  /// Of what is freed at the end of I, as much as there is was rebuilt (simulator/memory/memory_changes.h).
   static std::int64_t rebuilt_early_bytes(const StageMemory& memory) {
     return std::min(memory.recompute_bytes, memory.released_at_input_grad_bytes);
   }

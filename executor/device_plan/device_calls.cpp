@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "executor/device_plan/joint_calls.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

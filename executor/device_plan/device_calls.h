@@ -16,7 +16,7 @@ namespace plumb { inline namespace executor {
 
 struct DeviceCalls {
   /// In the order of their starts by the cost table, were the arena unlimited. Waits: all that the schedule's rules ask
-  /// for (schedules/dependencies.h) beyond the stream's own order. The copy of a message is the sender's call: a RECV
+  /// for (schedules/dependencies/dependencies.h) beyond the stream's own order. The copy of a message is the sender's call: a RECV
   /// has none, nor has a RESHARD.
   std::vector<DeviceCall> calls;
   std::vector<SimTime> starts;          ///< [call]

@@ -35,7 +35,7 @@ struct DeviceWait {
 
 /// The work of one action, of an overlapped pair (that of both), or of a sum over copies of a stage (that of all).
 struct DeviceCall {
-  std::int32_t action = 0;  ///< id (schedules/dependencies.h); of the first, where there are several
+  std::int32_t action = 0;  ///< id (schedules/dependencies/dependencies.h); of the first, where there are several
   int rank = 0;
   DeviceStream stream = DeviceStream::kCompute;
   std::vector<DeviceWait> waits;  ///< none that another one, or the stream, implies
@@ -73,8 +73,8 @@ struct DeviceBuffer {
   BufferUse use = BufferUse::kActivations;
   bool freed_by_input_grad = false;  ///< kActivations, kRebuilt: the part that W does not need
   std::int32_t maker = -1;           ///< action (id) that it is there for: F, RELOAD or LOAD, OFFLOAD or EVICT (of what
-                            ///< is away), R (or I, B), the RECV of a message, the producer of what is handed over,
-                            ///< whose workspace it is, the OPTIMIZER_STEP that replaces the weights
+      ///< is away), R (or I, B), the RECV of a message, the producer of what is handed over,
+      ///< whose workspace it is, the OPTIMIZER_STEP that replaces the weights
   std::int32_t taker = -1;  ///< kMessage, kHandOver: the action that reads it
   std::int64_t bytes = 0;
   std::int64_t offset = 0;

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "schedules/dependencies/joint_reductions.h"
 #include "schedules/error.h"
-#include "schedules/joint_reductions.h"
 
 namespace plumb { inline namespace executor {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 // Which actions a device does in one call because ranks of one pipeline do them together: the REDUCE_GRADs of copies of
-// a stage (schedules/joint_reductions.h), their UNSHARDs, and, layer by layer, the passes in which they exchange.
+// a stage (schedules/dependencies/joint_reductions.h), their UNSHARDs, and, layer by layer, the passes in which they exchange.
 
 #include <cstdint>
 #include <vector>
 
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/schedule.h"
 
 namespace plumb { inline namespace executor {

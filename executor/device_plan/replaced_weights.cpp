@@ -1,7 +1,7 @@
 #include "executor/device_plan/replaced_weights.h"
 
 #include "executor/weight_versions.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 
 namespace plumb { inline namespace executor {
 

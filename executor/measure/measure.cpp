@@ -12,9 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "executor/cpu/measure_kernels.h"
+#include "executor/cpu/kernels/measure_kernels.h"
 #include "executor/measure/measure_transport.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

@@ -11,7 +11,7 @@
 #include "executor/measure/median.h"
 #include "executor/transport/communicator.h"
 #include "executor/transport/in_process_transport.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

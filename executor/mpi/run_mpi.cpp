@@ -14,7 +14,7 @@
 #include "executor/training/gather_state.h"
 #include "executor/training/rank_outcome_bytes.h"
 #include "executor/training/training_rank.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "schedules/action_table.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/passes/insertions.h"
 
 namespace plumb { inline namespace executor {

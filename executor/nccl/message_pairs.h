@@ -27,7 +27,7 @@ struct NeighborPlace {
 };
 
 struct MessagePair {
-  std::array<std::int32_t, 2> sends;  ///< action ids (schedules/dependencies.h), ascending
+  std::array<std::int32_t, 2> sends;  ///< action ids (schedules/dependencies/dependencies.h), ascending
   std::array<NeighborPlace, 2> ends;  ///< the same exchange on both ranks
 };
 

@@ -235,7 +235,7 @@ class RankPlanner {
     gather(layer, action, layer > 0 && !rebuilds(action) ? std::optional(layer - 1) : std::nullopt);
   }
 
-  /// Layer by layer: this one's weights, those of the next ahead (executor/cpu/layer_moves.h).
+  /// Layer by layer: this one's weights, those of the next ahead (executor/cpu/parameters/layer_moves.h).
   void gather(std::size_t layer, const Action& action, std::optional<std::size_t> next) {
     const std::vector<PartExchanges>& parts = stage(action.stage).parts;
     for (std::size_t part = 0; part < parts.size(); ++part) {

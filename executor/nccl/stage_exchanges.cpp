@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/cpu/layer_moves.h"
+#include "executor/cpu/parameters/layer_moves.h"
 #include "executor/division/sequence_slice.h"
 #include "executor/division/tensor_division.h"
 

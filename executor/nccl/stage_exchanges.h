@@ -1,6 +1,6 @@
 #pragma once
 // What the ranks of a stage exchange, as lists that do not depend on the rank: the layers' exchanges by slice and pass,
-// and the collectives by which its copies reduce gradients and gather weights (executor/cpu/parameters.h does the same
+// and the collectives by which its copies reduce gradients and gather weights (executor/cpu/parameters/parameters.h does the same
 // with values).
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "executor/cpu/parameter_places.h"
+#include "executor/cpu/parameters/parameter_places.h"
 #include "executor/nccl/layer_exchanges.h"
 #include "executor/training/training_plan.h"
 

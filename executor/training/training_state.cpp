@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/check_run_spec.h"
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"

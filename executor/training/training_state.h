@@ -17,7 +17,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// A field of the optimizer's state of one parameter (executor/cpu/optimizer_state.h).
+/// A field of the optimizer's state of one parameter (executor/cpu/parameters/optimizer_state.h).
 struct SavedField {
   std::string name;
   std::vector<std::byte> bytes;

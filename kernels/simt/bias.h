@@ -1,5 +1,5 @@
 #pragma once
-// The bias of a linear layer on a GPU, where no product adds it (kernels/cpu/bias.h).
+// The bias of a linear layer on a GPU, where no product adds it (kernels/cpu/products/bias.h).
 
 #include "kernels/simt/column_sum.h"
 #include "kernels/simt/number.h"

@@ -13,9 +13,9 @@
 #include "schedules/error.h"
 #include "schedules/forms/whole_number.h"
 #include "schedules/nearest_name.h"
-#include "simulator/network/fabric.h"
-#include "simulator/network/place_inner.h"
-#include "simulator/network/place_moves.h"
+#include "simulator/network/placement/place_inner.h"
+#include "simulator/network/placement/place_moves.h"
+#include "simulator/network/topology/fabric.h"
 
 namespace plumb { inline namespace planner {
 namespace {

@@ -17,9 +17,9 @@
 
 #include "planner/spec/cluster_spec.h"
 #include "schedules/process_grid.h"
-#include "simulator/network/place_inner.h"
+#include "simulator/network/placement/place_inner.h"
 #include "simulator/network/simulate_network.h"
-#include "simulator/network/topology.h"
+#include "simulator/network/topology/topology.h"
 
 namespace plumb { inline namespace planner {
 
@@ -30,7 +30,7 @@ struct SlowRank {
 };
 
 /// Links that have a share of their capacity left, or none: "nic:node3" all NICs of a node, "nic:rank17" and
-/// "nvlink:rank17" those of a rank, "link:trunk_up:leaf0" the link of that name (simulator/network/fabric.h,
+/// "nvlink:rank17" those of a rank, "link:trunk_up:leaf0" the link of that name (simulator/network/topology/fabric.h,
 /// spec/topology_spec.h).
 struct DegradedLinks {
   enum class Kind { kNic, kPort, kLink } kind = Kind::kNic;

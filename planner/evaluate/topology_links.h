@@ -6,13 +6,13 @@
 #include "schedules/cost_table.h"
 #include "schedules/process_grid.h"
 #include "schedules/schedule.h"
-#include "simulator/network/topology.h"
+#include "simulator/network/topology/topology.h"
 
 namespace plumb { inline namespace planner {
 
 /// The table with the links between pipeline ranks that exchange messages as the topology has them. World rank w hangs
 /// where device w does, so replicas may go different ways: a link has the rate of the fastest of them (the slower ones
-/// are held back by their own links, simulator/network/place.h) and the latency of the longest. Throws SpecError if the
+/// are held back by their own links, simulator/network/placement/place.h) and the latency of the longest. Throws SpecError if the
 /// grid has more ranks than the topology devices, or no links lead from a rank to one that it sends to.
 CostTable with_topology_links(CostTable costs, const Topology& topology, const ProcessGrid& grid,
                               const Schedule& schedule);

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/svg_style.h"
+#include "traces/draw/svg_style.h"
 
 namespace plumb { inline namespace planner {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/evaluate/topology_links.h"
-#include "simulator/path_length.h"
+#include "simulator/path/path_length.h"
 
 namespace plumb { inline namespace planner {
 namespace {

@@ -6,7 +6,7 @@
 //   by.elasticity
 //
 // From one simulation: the actions of its critical path are priced anew for each figure a little larger and a little
-// smaller (simulator/path_length.h); where transfers share links, all costs and links are, and weighed with the
+// smaller (simulator/path/path_length.h); where transfers share links, all costs and links are, and weighed with the
 // derivatives of the step by each of them (simulator/network/network_sensitivity.h). That is the derivative of the
 // simulated step away from ties, with stages and schedule as they are.
 

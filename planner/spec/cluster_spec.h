@@ -20,7 +20,7 @@
 #include "planner/spec/nccl_spec.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
-#include "simulator/network/fabric.h"
+#include "simulator/network/topology/fabric.h"
 #include "traces/measurement.h"
 
 namespace plumb { inline namespace planner {
@@ -67,7 +67,7 @@ struct LinkSpec {
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
 
-/// How the links hang together (simulator/network/fabric.h).
+/// How the links hang together (simulator/network/topology/fabric.h).
 struct WiringSpec {
   NodeHub hub = NodeHub::kNvSwitch;
   Leaves leaves = Leaves::kByRail;

@@ -8,14 +8,14 @@
 //
 // A link carries both ways, each at its full rate, unless "both_ways" is false; "latency_us" is 0 unless given. GB are
 // 1e9 bytes. Messages take the path with the fewest links, of several the one listed first
-// (simulator/network/topology.h).
+// (simulator/network/topology/topology.h).
 
 #include <string>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "simulator/network/topology.h"
+#include "simulator/network/topology/topology.h"
 
 namespace plumb { inline namespace planner {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "schedules/dependencies/like_copies.h"
 #include "schedules/error.h"
-#include "schedules/like_copies.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedules/action_table.h"
-#include "schedules/channels.h"
+#include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/channels.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 

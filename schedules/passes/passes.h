@@ -34,7 +34,7 @@ Schedule add_copy_reductions(Schedule schedule);
 ///   ZeRO 2:    REDUCE_GRAD(s) behind every weight gradient of s, since no rank keeps a whole gradient;
 ///   ZeRO 3:    what add_sharding does.
 /// With `buckets` (ZeRO 0, 1), REDUCE_GRAD(s,0) to REDUCE_GRAD(s,buckets[s]-1) right ahead of that last weight gradient
-/// instead, inside which they start (schedules/inner_reductions.h); behind it where it is one of an overlapped pair.
+/// instead, inside which they start (schedules/dependencies/inner_reductions.h); behind it where it is one of an overlapped pair.
 /// One entry serves every stage; none: one bucket, behind. Stages with copies have their REDUCE_GRAD already, and under
 /// ZeRO 2 and 3 one a gradient instead: over copies and replicas in one. Throws ScheduleError if `zero` is not 0..3, or
 /// is 2 or 3 and copies cannot meet so (like_copies.h) or there are buckets, or without 1 to 32767 buckets a stage.

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "schedules/channels.h"
+#include "schedules/dependencies/channels.h"
 
 namespace plumb { inline namespace schedules {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/rules/validate.h"
 
 namespace plumb { inline namespace schedules {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "schedules/action_graph.h"
+#include "schedules/dependencies/action_graph.h"
+#include "schedules/dependencies/progress.h"
 #include "schedules/error.h"
-#include "schedules/progress.h"
 #include "schedules/rules/rules.h"
 
 namespace plumb { inline namespace schedules {
@@ -24,7 +24,7 @@ void append(std::vector<Violation>& to, std::vector<Violation> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-/// Messages placed as the rules demand close no cycle unless a send holds its rank (schedules/progress.h).
+/// Messages placed as the rules demand close no cycle unless a send holds its rank (schedules/dependencies/progress.h).
 std::vector<Violation> deadlock_violations(const Schedule& schedule, const ActionTable& table, Sends sends) {
   if (sends != Sends::kBlocking && runs_to_end(schedule, table)) return {};
   const std::vector<std::int32_t> cycle = find_cycle(action_graph(schedule, sends));

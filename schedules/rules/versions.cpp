@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "schedules/lanes.h"
+#include "schedules/dependencies/lanes.h"
 #include "schedules/rules/rules.h"
 
 namespace plumb { inline namespace schedules {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "schedules/inner_reductions.h"
+#include "schedules/dependencies/inner_reductions.h"
 
 namespace plumb { inline namespace schedules {
 namespace {

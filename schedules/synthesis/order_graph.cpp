@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace schedules {

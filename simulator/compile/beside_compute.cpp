@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "schedules/inner_reductions.h"
+#include "schedules/dependencies/inner_reductions.h"
 
 namespace plumb { inline namespace simulator {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "schedules/joint_reductions.h"
+#include "schedules/dependencies/joint_reductions.h"
 #include "schedules/schedule.h"
 #include "simulator/compile/own_inputs.h"
 #include "simulator/compile/step_writer.h"

@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/schedule.h"
 
 namespace plumb { inline namespace simulator {

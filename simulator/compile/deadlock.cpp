@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "schedules/action_graph.h"
+#include "schedules/dependencies/action_graph.h"
 
 namespace plumb { inline namespace simulator {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "schedules/channels.h"
+#include "schedules/dependencies/channels.h"
 #include "schedules/schedule.h"
 #include "simulator/compile/step_writer.h"
 #include "simulator/compile/turns.h"

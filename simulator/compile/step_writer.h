@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "simulator/compile/compiled_schedule.h"
 #include "simulator/compile/step_kinds.h"
 

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "simulator/network/network_spec.h"
+#include "simulator/network/topology/network_spec.h"
 
 namespace plumb { inline namespace simulator {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Which links can ever be full: what of a network the event engine has to look at.
 
-#include "simulator/network/network_spec.h"
+#include "simulator/network/topology/network_spec.h"
 
 namespace plumb { inline namespace simulator {
 

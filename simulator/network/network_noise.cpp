@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
-#include "simulator/noise_draws.h"
+#include "simulator/noise/noise_draws.h"
 
 namespace plumb { inline namespace simulator {
 namespace {

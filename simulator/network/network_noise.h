@@ -6,10 +6,10 @@
 // The replicas of a network are all ranks of a pipeline rank: `noise.replicas` data-parallel ones of equally many ranks
 // each, which draw as one. `cv` and `rank_cv` are of computing, `communication_cv` also of the collectives inside
 // actions. A transfer that takes longer has more to move, at the rates of all others. Where nothing can share the runs
-// are those of simulator/noise.h, draw by draw.
+// are those of simulator/noise/noise.h, draw by draw.
 
 #include "simulator/network/simulate_network.h"
-#include "simulator/noise.h"
+#include "simulator/noise/noise.h"
 
 namespace plumb { inline namespace simulator {
 

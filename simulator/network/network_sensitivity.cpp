@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "simulator/sensitivity_sums.h"
+#include "simulator/path/sensitivity_sums.h"
 
 namespace plumb { inline namespace simulator {
 namespace {

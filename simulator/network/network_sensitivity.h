@@ -14,9 +14,9 @@
 
 #include <optional>
 
-#include "simulator/network/event_numbers.h"
+#include "simulator/network/engine/event_numbers.h"
 #include "simulator/network/simulate_network.h"
-#include "simulator/sensitivity.h"
+#include "simulator/path/sensitivity.h"
 
 namespace plumb { inline namespace simulator {
 

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/error.h"
 #include "schedules/limits.h"
-#include "simulator/network/event_path.h"
+#include "simulator/network/engine/event_path.h"
 #include "simulator/network/fold.h"
 #include "simulator/network/limiting_links.h"
 #include "simulator/simulation_of.h"

@@ -8,9 +8,9 @@
 // collective slows compute down); then the result is that of simulate() without a network. Otherwise the event engine
 // does, on one replica for all that are alike (network/fold.h).
 
-#include "simulator/network/event_engine.h"
+#include "simulator/network/engine/event_engine.h"
 #include "simulator/network/fold.h"
-#include "simulator/network/network_spec.h"
+#include "simulator/network/topology/network_spec.h"
 #include "simulator/simulate.h"
 
 namespace plumb { inline namespace simulator {

@@ -18,9 +18,9 @@
 
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
-#include "simulator/network/fabric.h"
-#include "simulator/network/place.h"
+#include "simulator/network/placement/place.h"
 #include "simulator/network/simulate_network.h"
+#include "simulator/network/topology/fabric.h"
 
 namespace {
 

@@ -20,11 +20,11 @@
 #include "executor/cpu/stage.h"
 #include "executor/replay.h"
 #include "executor/transport/in_process_transport.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 #include "tests/bench/stopwatch.h"
-#include "traces/median_interval.h"
+#include "traces/compare/median_interval.h"
 
 using namespace plumb;
 using namespace plumb::test;

@@ -14,8 +14,8 @@
 
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
-#include "simulator/action_costs.h"
-#include "simulator/engine.h"
+#include "simulator/engine/action_costs.h"
+#include "simulator/engine/engine.h"
 #include "simulator/simulate.h"
 #include "simulator/steady_state.h"
 #include "tests/bench/stopwatch.h"

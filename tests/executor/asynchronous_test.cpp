@@ -7,10 +7,10 @@
 #include <functional>
 #include <memory>
 
-#include "executor/cpu/initial_weights.h"
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
+#include "executor/cpu/parameters/initial_weights.h"
 #include "executor/run.h"
-#include "kernels/cpu/adamw.h"
+#include "kernels/cpu/optimizers/adamw.h"
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 

@@ -19,7 +19,7 @@ def header(folder, body, includes=""):
 SOUND = {
     "schedules/action.h": header("schedules", "struct Action {\n  int stage = 0;\n};\n\ninline int twice(int x) {\n  return 2 * x;\n}"),
     "schedules/passes/lower.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 3;\n\nint half(int x) {\n  return x / 2;\n}\n\n}  // namespace"),
-    "simulator/engine.h": header("simulator", "struct Engine {\n  Action next;\n};", '\n#include "schedules/action.h"\n'),
+    "simulator/engine/engine.h": header("simulator", "struct Engine {\n  Action next;\n};", '\n#include "schedules/action.h"\n'),
 }
 # What is broken: the files that do it, the check, and what it must say.
 BROKEN = {
@@ -39,15 +39,15 @@ BROKEN = {
         {"schedules/forms.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 4;\n\n}  // namespace")},
         "names.py", "kLimit is also a name at schedules/forms.cpp:7"),
     "an include against the arrows": (
-        {"schedules/clock.h": header("schedules", "struct Clock {\n  Engine engine;\n};", '\n#include "simulator/engine.h"\n')},
-        "include_direction.py", 'schedules may not include "simulator/engine.h"'),
+        {"schedules/clock.h": header("schedules", "struct Clock {\n  Engine engine;\n};", '\n#include "simulator/engine/engine.h"\n')},
+        "include_direction.py", 'schedules may not include "simulator/engine/engine.h"'),
     "an include against the arrows between rooms": (
         {"schedules/clock.h": header("schedules", "struct Clock {\n  int limit = 0;\n};", '\n#include "schedules/passes/limit.h"\n'),
          "schedules/passes/limit.h": header("schedules", "struct Limit {\n  int most = 0;\n};")},
         "include_direction.py", 'the room schedules may not include "schedules/passes/limit.h"'),
     "a header that needs another": (
-        {"simulator/engine.h": header("simulator", "struct Engine {\n  Action next;\n};")},
-        "headers_alone.py", "simulator/engine.h does not compile alone"),
+        {"simulator/engine/engine.h": header("simulator", "struct Engine {\n  Action next;\n};")},
+        "headers_alone.py", "simulator/engine/engine.h does not compile alone"),
 }
 
 

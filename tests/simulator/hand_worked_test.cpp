@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
-#include "simulator/sensitivity.h"
+#include "simulator/path/sensitivity.h"
 #include "tests/simulator/support.h"
 #include "traces/idle_causes.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "schedules/generators/generators.h"
-#include "simulator/engine.h"
+#include "simulator/engine/engine.h"
 #include "simulator/network/simulate_network.h"
-#include "simulator/noise.h"
+#include "simulator/noise/noise.h"
 #include "simulator/steady_state.h"
 #include "tests/simulator/network/networks.h"
 #include "tests/simulator/support.h"

@@ -6,8 +6,8 @@
 #include <boost/graph/topological_sort.hpp>
 #include <boost/range/iterator_range.hpp>
 
-#include "schedules/action_graph.h"
-#include "schedules/joint_reductions.h"
+#include "schedules/dependencies/action_graph.h"
+#include "schedules/dependencies/joint_reductions.h"
 #include "simulator/compile/deadlock.h"
 
 namespace plumb::test {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "schedules/schedule.h"
-#include "simulator/action_costs.h"
+#include "simulator/engine/action_costs.h"
 
 namespace plumb::test {
 

@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 #include "schedules/forms/text_form.h"
-#include "simulator/action_costs.h"
-#include "simulator/engine.h"
+#include "simulator/engine/action_costs.h"
+#include "simulator/engine/engine.h"
 #include "tests/simulator/longest_path.h"
 #include "tests/simulator/support.h"
 

@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
-#include "simulator/sensitivity.h"
+#include "simulator/path/sensitivity.h"
 #include "simulator/simulate.h"
 
 namespace plumb::test {

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include "tests/traces/support.h"
+#include "traces/draw/time_text.h"
+#include "traces/draw/timeline_rows.h"
 #include "traces/statistics.h"
-#include "traces/time_text.h"
-#include "traces/timeline_rows.h"
 
 namespace plumb::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "simulator/noise.h"
+#include "simulator/noise/noise.h"
 
 namespace plumb { inline namespace tools {
 

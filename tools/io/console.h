@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "schedules/time.h"
-#include "traces/draw.h"
+#include "traces/draw/draw.h"
 
 namespace plumb { inline namespace tools {
 

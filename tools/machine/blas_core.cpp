@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 
 namespace plumb { inline namespace tools {
 

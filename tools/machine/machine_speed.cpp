@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/cpu/measure_kernels.h"
-#include "kernels/cpu/gemm.h"
+#include "executor/cpu/kernels/measure_kernels.h"
+#include "kernels/cpu/products/gemm.h"
 #include "planner/price/kernel/kernel_price.h"
 
 namespace plumb { inline namespace tools {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "traces/compare.h"
+#include "traces/compare/compare.h"
 
 namespace plumb { inline namespace tools {
 

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "simulator/exposed.h"
+#include "simulator/path/exposed.h"
 
 namespace plumb { inline namespace tools {
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "simulator/memory_holders.h"
+#include "simulator/memory/memory_holders.h"
 #include "traces/timeline.h"
 
 namespace plumb { inline namespace tools {

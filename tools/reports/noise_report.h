@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "simulator/noise.h"
+#include "simulator/noise/noise.h"
 
 namespace plumb { inline namespace tools {
 

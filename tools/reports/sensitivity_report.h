@@ -9,7 +9,7 @@
 
 #include "planner/search/resource_sensitivity.h"
 #include "simulator/network/conditioning.h"
-#include "simulator/sensitivity.h"
+#include "simulator/path/sensitivity.h"
 
 namespace plumb { inline namespace tools {
 

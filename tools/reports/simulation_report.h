@@ -9,10 +9,10 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "planner/search/resource_sensitivity.h"
-#include "simulator/exposed.h"
-#include "simulator/memory_holders.h"
+#include "simulator/memory/memory_holders.h"
 #include "simulator/network/conditioning.h"
-#include "simulator/sensitivity.h"
+#include "simulator/path/exposed.h"
+#include "simulator/path/sensitivity.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_option.h"
 #include "tools/reports/noise_report.h"

@@ -11,7 +11,7 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
-#include "traces/chrome_trace.h"
+#include "traces/chrome/chrome_trace.h"
 
 namespace plumb { inline namespace tools {
 namespace {

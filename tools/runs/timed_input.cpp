@@ -18,7 +18,7 @@
 #include "tools/io/usage.h"
 #include "tools/runs/cpu_run.h"
 #include "tools/runs/plan_run.h"
-#include "traces/timeline_title.h"
+#include "traces/draw/timeline_title.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -34,7 +34,7 @@
 #include "tools/runs/run_layout.h"
 #include "tools/runs/timed_input.h"
 #include "tools/verbs/verbs.h"
-#include "traces/chrome_trace.h"
+#include "traces/chrome/chrome_trace.h"
 
 namespace plumb { inline namespace tools {
 namespace {

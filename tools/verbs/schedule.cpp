@@ -16,10 +16,10 @@
 #include "tools/io/usage.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
-#include "traces/draw.h"
-#include "traces/draw_grid.h"
-#include "traces/draw_svg.h"
-#include "traces/timeline_title.h"
+#include "traces/draw/draw.h"
+#include "traces/draw/draw_grid.h"
+#include "traces/draw/draw_svg.h"
+#include "traces/draw/timeline_title.h"
 
 namespace plumb { inline namespace tools {
 namespace {

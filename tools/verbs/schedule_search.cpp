@@ -17,7 +17,7 @@
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 #include "tools/verbs/verbs.h"
-#include "traces/time_text.h"
+#include "traces/draw/time_text.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -29,9 +29,9 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/simulate_meshes.h"
 #include "tools/verbs/verbs.h"
-#include "traces/chrome_trace.h"
-#include "traces/draw.h"
-#include "traces/timeline_title.h"
+#include "traces/chrome/chrome_trace.h"
+#include "traces/draw/draw.h"
+#include "traces/draw/timeline_title.h"
 
 namespace plumb { inline namespace tools {
 namespace {

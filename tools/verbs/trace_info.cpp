@@ -12,7 +12,7 @@
 #include "tools/reports/idle_report.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
-#include "traces/chrome_trace.h"
+#include "traces/chrome/chrome_trace.h"
 #include "traces/statistics.h"
 
 namespace plumb { inline namespace tools {

@@ -33,9 +33,9 @@
 #include "tools/runs/run_layout.h"
 #include "tools/runs/timed_input.h"
 #include "tools/verbs/verbs.h"
-#include "traces/chrome_trace.h"
-#include "traces/compare.h"
-#include "traces/draw_svg.h"
+#include "traces/chrome/chrome_trace.h"
+#include "traces/compare/compare.h"
+#include "traces/draw/draw_svg.h"
 #include "traces/statistics.h"
 
 namespace plumb { inline namespace tools {

@@ -7,7 +7,7 @@
 
 #include "executor/device_plan/joint_calls.h"
 #include "executor/device_plan/replaced_weights.h"
-#include "schedules/action_table.h"
+#include "schedules/dependencies/action_table.h"
 
 namespace plumb { inline namespace executor {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/cpu/parameter_places.h"
+#include "executor/cpu/parameters/parameter_places.h"
 #include "executor/device_plan/device_exchange.h"
 #include "executor/nccl/rank_calls.h"
 #include "executor/run_spec.h"

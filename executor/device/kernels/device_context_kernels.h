@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "kernels/cpu/norm.h"
-#include "kernels/simt/attention_block.h"
-#include "kernels/simt/exchange_heads.h"
+#include "kernels/simt/attention/attention_block.h"
+#include "kernels/simt/attention/exchange_heads.h"
 #include "kernels/step_numbers.h"
 
 namespace plumb { inline namespace executor {

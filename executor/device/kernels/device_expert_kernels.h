@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "kernels/cpu/copy_rows.h"
-#include "kernels/simt/expert_blocks.h"
-#include "kernels/simt/expert_products.h"
-#include "kernels/simt/expert_routes.h"
-#include "kernels/simt/shared_picks.h"
+#include "kernels/simt/experts/expert_blocks.h"
+#include "kernels/simt/experts/expert_products.h"
+#include "kernels/simt/experts/expert_routes.h"
+#include "kernels/simt/experts/shared_picks.h"
 
 namespace plumb { inline namespace executor {
 
@@ -46,7 +46,7 @@ struct BalanceScale {
   const float* loss_scale = nullptr;
 };
 
-/// Sizes of WeighPicks (kernels/simt/expert_routes.h).
+/// Sizes of WeighPicks (kernels/simt/experts/expert_routes.h).
 struct WeighedPicks {
   std::int64_t picks = 0, ffn = 0, hidden = 0;
 };
@@ -75,7 +75,7 @@ class DeviceExpertKernels {
   virtual void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                             const PickRouting& size, const BalanceScale& scale) = 0;
 
-  /// Of an expert group (kernels/simt/expert_blocks.h): routes.places become those in blocks, counts [E] are written;
+  /// Of an expert group (kernels/simt/experts/expert_blocks.h): routes.places become those in blocks, counts [E] are written;
   /// then, from received counts, places [n, M] and bounds [E/n + 1].
   virtual void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
                                const ExpertBlocks& size) = 0;

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/convolution.h"
-#include "kernels/cpu/pooling.h"
+#include "kernels/cpu/images/convolution.h"
+#include "kernels/cpu/images/pooling.h"
 
 namespace plumb { inline namespace executor {
 

@@ -12,11 +12,11 @@
 #include "executor/device/kernels/device_expert_kernels.h"
 #include "executor/device/kernels/device_image_kernels.h"
 #include "executor/device/kernels/device_update_kernels.h"
-#include "kernels/cpu/attention.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/losses/vocab_parallel_cross_entropy.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "kernels/cpu/rotary.h"
-#include "kernels/cpu/vocab_parallel_cross_entropy.h"
 #include "kernels/layer/layer.h"
 #include "kernels/step_numbers.h"
 
@@ -51,7 +51,7 @@ class DeviceKernels : public DeviceExpertKernels,
   virtual void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
                             const NormSize& size) = 0;
 
-  // Products with weights [out, in], as kernels/cpu/gemm.h has them; weight gradients are added up in fp32.
+  // Products with weights [out, in], as kernels/cpu/products/gemm.h has them; weight gradients are added up in fp32.
   virtual void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) = 0;
   virtual void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) = 0;
   virtual void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) = 0;

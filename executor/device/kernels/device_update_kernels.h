@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/adamw_8bit.h"
+#include "kernels/cpu/optimizers/adamw_8bit.h"
 #include "kernels/optimizer.h"
-#include "kernels/simt/adafactor.h"
+#include "kernels/simt/optimizers/adafactor.h"
 #include "kernels/step_numbers.h"
 
 namespace plumb { inline namespace executor {

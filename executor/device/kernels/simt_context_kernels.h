@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "executor/device/kernels/simt_expert_kernels.h"
-#include "kernels/simt/attention_block.h"
+#include "kernels/simt/attention/attention_block.h"
+#include "kernels/simt/attention/exchange_heads.h"
+#include "kernels/simt/attention/warp_attention.h"
+#include "kernels/simt/attention/warp_attention_backward.h"
 #include "kernels/simt/copy_columns.h"
-#include "kernels/simt/exchange_heads.h"
-#include "kernels/simt/warp_attention.h"
-#include "kernels/simt/warp_attention_backward.h"
 
 namespace plumb { inline namespace executor {
 

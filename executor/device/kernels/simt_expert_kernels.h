@@ -8,8 +8,8 @@
 
 #include "executor/device/kernels/device_kernels.h"
 #include "kernels/simt/copy_rows.h"
-#include "kernels/simt/router.h"
-#include "kernels/simt/warp_expert_products.h"
+#include "kernels/simt/experts/router.h"
+#include "kernels/simt/experts/warp_expert_products.h"
 
 namespace plumb { inline namespace executor {
 

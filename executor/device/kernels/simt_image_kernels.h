@@ -7,10 +7,10 @@
 
 #include "executor/device/kernels/simt_update_kernels.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/patches.h"
-#include "kernels/simt/pooling.h"
+#include "kernels/simt/images/patches.h"
+#include "kernels/simt/images/pooling.h"
+#include "kernels/simt/losses/squared_error.h"
 #include "kernels/simt/relu.h"
-#include "kernels/simt/squared_error.h"
 
 namespace plumb { inline namespace executor {
 

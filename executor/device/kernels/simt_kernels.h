@@ -16,17 +16,17 @@
 
 #include "executor/device/kernels/simt_image_kernels.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/attention.h"
+#include "kernels/simt/attention/attention.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/copy_columns.h"
-#include "kernels/simt/cross_entropy.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
 #include "kernels/simt/fill.h"
+#include "kernels/simt/losses/cross_entropy.h"
+#include "kernels/simt/losses/vocab_parallel_cross_entropy.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
-#include "kernels/simt/vocab_parallel_cross_entropy.h"
 
 namespace plumb { inline namespace executor {
 

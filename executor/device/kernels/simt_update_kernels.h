@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "executor/device/kernels/simt_context_kernels.h"
-#include "kernels/simt/adafactor.h"
-#include "kernels/simt/adamw.h"
-#include "kernels/simt/adamw_8bit.h"
-#include "kernels/simt/lion.h"
-#include "kernels/simt/sgd.h"
+#include "kernels/simt/optimizers/adafactor.h"
+#include "kernels/simt/optimizers/adamw.h"
+#include "kernels/simt/optimizers/adamw_8bit.h"
+#include "kernels/simt/optimizers/lion.h"
+#include "kernels/simt/optimizers/sgd.h"
 
 namespace plumb { inline namespace executor {
 

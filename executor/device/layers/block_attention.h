@@ -1,6 +1,6 @@
 #pragma once
 // A transformer block's attention on a device, wherever the tokens of its sequences are
-// (executor/cpu/block_attention.h): all here, in slices one after the other, or on the ranks of a context group.
+// (executor/cpu/layers/block_attention.h): all here, in slices one after the other, or on the ranks of a context group.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// A block's attention on a device where a context group has its tokens (executor/cpu/context_attention.h has the
+// A block's attention on a device where a context group has its tokens (executor/cpu/layers/context_attention.h has the
 // shapes): heads by all-to-all around attention of whole sequences (Ulysses), or keys and values round a ring. Of
 // slices, each slice is shared by itself: what slices keep is then a rank's tokens, or heads, of whole sequences.
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cpu/convolution.h"
-#include "kernels/simt/patches.h"
+#include "kernels/cpu/images/convolution.h"
+#include "kernels/simt/images/patches.h"
 
 namespace plumb { inline namespace executor {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/convolution_chunks.h"
 #include "executor/device/layers/image_layers.h"
 #include "kernels/simt/relu.h"

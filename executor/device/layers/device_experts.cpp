@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 
 namespace plumb { inline namespace executor {
 DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& work, const DeviceTensorShare& share,

@@ -1,5 +1,5 @@
 #pragma once
-// A mixture of experts on a device, in a decoder block's place of the MLP (executor/cpu/experts.cpp has what it
+// A mixture of experts on a device, in a decoder block's place of the MLP (executor/cpu/layers/experts.cpp has what it
 // computes). Rows of picks stand in the order of their experts; there is room for all R that there can be (T k, or in
 // an expert group those of all its ranks: expert_exchange.h), so that nobody has to know on the host how many fell to
 // whom, or were dropped. A tensor rank has f/t channels of each expert: it

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "executor/device/layers/image_layers.h"
-#include "kernels/simt/attention.h"
-#include "kernels/simt/router.h"
+#include "kernels/simt/attention/attention.h"
+#include "kernels/simt/experts/router.h"
 
 namespace plumb { inline namespace executor {
 

@@ -196,7 +196,7 @@ inline float* floats_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   return reinterpret_cast<float*>(address_of(call, tensor));
 }
 
-/// Of the layer's dropout number `place` (executor/cpu/layer.h, dropout_site).
+/// Of the layer's dropout number `place` (executor/cpu/layers/layer.h, dropout_site).
 inline DropoutKey dropout_key(const DeviceLayerCall& call, std::uint64_t place) {
   return {.seed = call.seed, .layer = static_cast<std::uint64_t>(call.layer_number), .place = place};
 }

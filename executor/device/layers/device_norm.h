@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/device_layer.h"
 
 namespace plumb { inline namespace executor {

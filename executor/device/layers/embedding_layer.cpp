@@ -1,7 +1,7 @@
 // Token and position embedding on a device. Symbols as in kernels/layer/layer.h. A tensor rank has V/t rows of the
 // table and the tokens among them (others are negative); the first adds the positions, whose table every rank has.
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/device_layer.h"
 
 namespace plumb { inline namespace executor {

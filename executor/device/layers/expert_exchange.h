@@ -1,6 +1,6 @@
 #pragma once
-// Rows between the tokens of an expert group's ranks and their experts (executor/cpu/expert_exchange.h): in blocks that
-// have room for whatever the router picks, so that no size depends on it (kernels/simt/expert_blocks.h). In a group of
+// Rows between the tokens of an expert group's ranks and their experts (executor/cpu/layers/expert_exchange.h): in blocks that
+// have room for whatever the router picks, so that no size depends on it (kernels/simt/experts/expert_blocks.h). In a group of
 // one, rows stay where they are. Symbols: T tokens, k picks of a token, h hidden, E experts, n ranks, M rows of a
 // block; R rows of the own experts at most: n M, or T k in a group of one.
 

@@ -1,6 +1,6 @@
 // A linear layer with its activation and dropout on a device. T rows, [in] before and [out] behind.
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/image_layers.h"
 #include "kernels/simt/relu.h"
 

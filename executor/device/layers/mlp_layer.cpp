@@ -1,7 +1,7 @@
 // An MLP with its residual on a device. T rows, h channels outside and f inside. `up` holds its own gradient behind the
 // input gradient.
 
-#include "executor/cpu/layer.h"
+#include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/image_layers.h"
 
 namespace plumb { inline namespace executor {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/cpu/block_attention.h"
+#include "executor/cpu/layers/block_attention.h"
 #include "executor/device/layers/block_attention.h"
 #include "executor/device/layers/device_experts.h"
 #include "executor/device/layers/device_layer.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/cpu/adamw_8bit.h"
+#include "kernels/cpu/optimizers/adamw_8bit.h"
 
 namespace plumb { inline namespace executor {
 namespace {

@@ -1,4 +1,4 @@
-// ZeRO 2 and 3 layer by layer (executor/cpu/layer_moves.h): a pass gathers a layer's weights beside the compute of the
+// ZeRO 2 and 3 layer by layer (executor/cpu/parameters/layer_moves.h): a pass gathers a layer's weights beside the compute of the
 // one before, and reduces a layer's gradients when they are complete. Two layers' weights and one's gradients stand at
 // once, in front of the pass's workspace. What copies exchange is on the reduce stream, in the order of the list of
 // executor/nccl; a pass may end before its last reduction has, which REDUCE_GRAD then stands behind.

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 
 namespace plumb { inline namespace executor {
 namespace {

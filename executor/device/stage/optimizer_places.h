@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/cpu/parameter_places.h"
+#include "executor/cpu/parameters/parameter_places.h"
 #include "executor/device/kernels/device_update_kernels.h"
 #include "kernels/optimizer.h"
 
@@ -37,9 +37,10 @@ struct UpdatePart {
   std::int64_t first = 0;  ///< own element
   std::int64_t count = 0;
   bool decays = false;
-  MatrixStackSize matrices;        ///< Adafactor's; no rows: a vector
-  std::vector<StatePlace> fields;  ///< [field] as optimizer_fields() lists them (executor/cpu/optimizer_state.h); on
-                                   ///< the host, and in 16 bits, the master weights behind them
+  MatrixStackSize matrices;  ///< Adafactor's; no rows: a vector
+  std::vector<StatePlace>
+      fields;  ///< [field] as optimizer_fields() lists them (executor/cpu/parameters/optimizer_state.h); on
+               ///< the host, and in 16 bits, the master weights behind them
 };
 
 class OptimizerPlaces {

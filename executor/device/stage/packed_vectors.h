@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/cpu/parameter_places.h"
+#include "executor/cpu/parameters/parameter_places.h"
 #include "executor/device/kernels/device_kernels.h"
 
 namespace plumb { inline namespace executor {

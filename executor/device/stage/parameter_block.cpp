@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/stage/device_update.h"
 #include "kernels/cpu/half.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/cpu/parameter_places.h"
+#include "executor/cpu/parameters/parameter_places.h"
 #include "executor/device/calls/recorded_calls.h"
 #include "executor/device/device_machine.h"
 #include "executor/device/exchange/device_shares.h"

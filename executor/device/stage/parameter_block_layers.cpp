@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/stage/parameter_block.h"
 

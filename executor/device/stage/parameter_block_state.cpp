@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "executor/cpu/initial_weights.h"
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/initial_weights.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 #include "executor/device/stage/parameter_block.h"
 
 namespace plumb { inline namespace executor {

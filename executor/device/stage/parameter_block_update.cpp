@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "executor/cpu/optimizer_state.h"
+#include "executor/cpu/parameters/optimizer_state.h"
 #include "executor/device/stage/parameter_block.h"
 
 namespace plumb { inline namespace executor {

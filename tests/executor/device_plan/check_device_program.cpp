@@ -8,8 +8,8 @@
 #include "executor/device_plan/call_clocks.h"
 #include "executor/device_plan/joint_calls.h"
 #include "executor/device_plan/replaced_weights.h"
-#include "schedules/action_table.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/dependencies.h"
 
 namespace plumb::test {
 namespace {

@@ -13,7 +13,7 @@ namespace plumb::test {
 
 /// What is wrong, a sentence each; empty if nothing is:
 ///   a wait names a call that stands later, whose event is not recorded yet;
-///   an action does not stand behind one that it depends on (schedules/dependencies.h);
+///   an action does not stand behind one that it depends on (schedules/dependencies/dependencies.h);
 ///   a buffer is used before its first call has written it;
 ///   two buffers share bytes, and one is written while the other may still be in use;
 ///   a buffer reaches beyond its arena;

@@ -9,8 +9,8 @@
 #include <doctest/doctest.h>
 
 #include "executor/device_plan/device_calls.h"
-#include "schedules/action_table.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 

@@ -6,7 +6,7 @@
 
 #include "executor/device_plan/call_clocks.h"
 #include "executor/device_plan/plan_device.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 

@@ -10,8 +10,8 @@
 
 #include <doctest/doctest.h>
 
-#include "schedules/action_table.h"
-#include "schedules/dependencies.h"
+#include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/dependencies.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"

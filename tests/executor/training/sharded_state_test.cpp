@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/cpu/parameter_places.h"
+#include "executor/cpu/parameters/parameter_places.h"
+#include "schedules/dependencies/like_copies.h"
 #include "schedules/error.h"
-#include "schedules/like_copies.h"
 #include "tests/executor/sharded_spec.h"
 #include "tests/executor/small_model.h"
 

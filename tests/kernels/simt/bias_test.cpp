@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "kernels/cpu/bias.h"
+#include "kernels/cpu/products/bias.h"
 #include "tests/kernels/simt/stored.h"
 
 namespace plumb::test {

@@ -5,7 +5,7 @@
 #include "planner/search/plan.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
-#include "simulator/network/fabric.h"
+#include "simulator/network/topology/fabric.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 #include "tests/planner/round_plan.h"

@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include "schedules/dependencies/like_copies.h"
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/like_copies.h"
 #include "schedules/passes/lower.h"
 #include "schedules/rules/validate.h"
 #include "tests/schedules/text_rows.h"

@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "schedules/forms/text_form.h"
-#include "simulator/action_costs.h"
-#include "simulator/engine.h"
+#include "simulator/engine/action_costs.h"
+#include "simulator/engine/engine.h"
 #include "tests/simulator/support.h"
 
 namespace plumb::test {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "simulator/network/place_inner.h"
+#include "simulator/network/placement/place_inner.h"
 #include "tests/simulator/network/networks.h"
 
 namespace plumb::test {

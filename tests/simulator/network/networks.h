@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "schedules/passes/lower.h"
-#include "simulator/network/fabric.h"
 #include "simulator/network/simulate_network.h"
+#include "simulator/network/topology/fabric.h"
 #include "tests/simulator/support.h"
 
 namespace plumb::test {

@@ -1,12 +1,12 @@
 #pragma once
 // The slow, obviously right way to share links: at every event the whole problem anew, by textbook progressive filling.
-// It shares no code with simulator/network/max_min.cpp and flows.cpp.
+// It shares no code with simulator/network/flow/max_min.cpp and flows.cpp.
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
-#include "simulator/network/max_min.h"
+#include "simulator/network/flow/max_min.h"
 
 namespace plumb::test {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "simulator/network/fabric.h"
-#include "simulator/network/place_inner.h"
+#include "simulator/network/placement/place_inner.h"
+#include "simulator/network/topology/fabric.h"
 #include "tests/simulator/network/networks.h"
 
 namespace plumb::test {

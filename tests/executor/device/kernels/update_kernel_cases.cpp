@@ -1,4 +1,4 @@
-#include "kernels/cpu/adamw_8bit.h"
+#include "kernels/cpu/optimizers/adamw_8bit.h"
 #include "tests/executor/device/kernels/kernel_cases.h"
 
 namespace plumb::test {

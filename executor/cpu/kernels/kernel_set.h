@@ -1,0 +1,135 @@
+#pragma once
+// The CPU kernels as the layers call them: one method a KernelKind (and GEMM form), which runs the kernel and, if
+// somebody keeps a log, writes down the call. Layers reach kernels through here alone, so the log is what really ran; a
+// test holds it against layer_kernels().
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/copy_rows.h"
+#include "kernels/cpu/dropout.h"
+#include "kernels/cpu/images/convolution.h"
+#include "kernels/cpu/images/pooling.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/products/gemm.h"
+#include "kernels/cpu/rotary.h"
+#include "kernels/cpu/router.h"
+#include "kernels/layer/layer.h"
+#include "kernels/optimizer.h"
+
+namespace plumb { inline namespace executor {
+
+/// Gain [C] of a norm, and its bias [C] (null for RMSNorm); of its gradients alike.
+struct NormParameters {
+  const float* gain = nullptr;
+  const float* bias = nullptr;
+};
+struct NormGradients {
+  float* gain = nullptr;
+  float* bias = nullptr;
+};
+
+class CpuKernelSet {
+ public:
+  /// `log` may be null; otherwise it outlives the set and is written by one thread.
+  explicit CpuKernelSet(std::vector<KernelCall>* log = nullptr) : log_(log) {}
+
+  // Shapes: as in kernels/cpu, whose functions these call.
+  void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const;
+  void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) const;
+  void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) const;
+
+  /// The same products for each expert, of the rows that are its own: x and y (or dx and dy) have those of one behind
+  /// those of the other, and weights lie one behind the other, [out, in] each. Written down as one call of even shares.
+  void experts_forward(float* y, const float* x, const float* weights, std::span<const std::int64_t> rows,
+                       std::int64_t out, std::int64_t in) const;
+  void experts_input_grad(float* dx, const float* dy, const float* weights, std::span<const std::int64_t> rows,
+                          std::int64_t in, std::int64_t out) const;
+  void experts_weight_grad(float* dweights, const float* dy, const float* x, std::span<const std::int64_t> rows,
+                           std::int64_t out, std::int64_t in) const;
+
+  void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const;
+  void router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,
+                       const RouterSize& size, bool renormalised, const float* added, std::int64_t tokens_a_row) const;
+  void place_rows(float* placed, const float* rows, const std::int32_t* places, const CopyRowsSize& size) const;
+  void sum_placed_rows(float* rows, const float* placed, const std::int32_t* places, const float* weights,
+                       const CopyRowsSize& size) const;
+
+  void attention_forward(float* output, float* log_sum_exp, const float* qkv, const AttentionSize& size,
+                         float* scratch) const;
+  void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
+                          const float* log_sum_exp, const AttentionSize& size, float* scratch) const;
+
+  // Slices have no KernelKind: they are not written down.
+  void attention_slice_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
+                               const AttentionSlice& slice, float* scratch) const;
+  void attention_slice_backward(float* dqkv, float* dkeys_values, const float* doutput, const float* qkv,
+                                const float* keys_values, const float* output, const float* log_sum_exp,
+                                const AttentionSlice& slice, float* scratch) const;
+
+  /// statistics: [R] rstd for RMSNorm; [2R] means, then rstd for LayerNorm.
+  void norm_forward(NormKind kind, float* y, float* statistics, const float* x, const NormParameters& parameters,
+                    const NormSize& size, double epsilon) const;
+  void norm_backward(NormKind kind, float* dx, const NormGradients& gradients, const float* dy,
+                     const float* residual_gradient, const float* x, const float* statistics,
+                     const NormParameters& parameters, const NormSize& size) const;
+
+  /// up: [rows, f] or, gated, [rows, 2f]; y: [rows, f].
+  void activation_forward(const TransformerLayer& layer, float* y, const float* up, std::int64_t rows) const;
+  void activation_backward(const TransformerLayer& layer, float* up, const float* dy, std::int64_t rows) const;
+
+  void bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) const;
+  void bias_backward(float* dbias, const float* dy, std::int64_t rows, std::int64_t columns) const;
+  void rotary(float* x, const float* table, const RotarySize& size, RotaryDirection direction) const;
+  void residual_add(float* z, const float* x, const float* y, std::int64_t rows, std::int64_t columns) const;
+
+  /// Tokens and rows are [T], T = b*s; positions and dpositions may be null.
+  void embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
+                         const EmbeddingLayer& layer, const LayerWork& work) const;
+  void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
+                          const EmbeddingLayer& layer, const LayerWork& work) const;
+
+  void convolution_forward(float* y, const float* x, const float* filters, const ConvolutionSize& size,
+                           float* scratch) const;
+  void convolution_input_grad(float* dx, const float* dy, const float* filters, const ConvolutionSize& size,
+                              float* scratch) const;
+  void convolution_weight_grad(float* dfilters, const float* dy, const float* x, const ConvolutionSize& size,
+                               float* scratch) const;
+
+  /// places: null for the average.
+  void pooling_forward(PoolingKind kind, float* y, std::int32_t* places, const float* x, const PoolingSize& size) const;
+  void pooling_backward(PoolingKind kind, float* dx, const float* dy, const std::int32_t* places,
+                        const PoolingSize& size) const;
+
+  /// x, dy: [rows, columns], mask: [relu_mask_words]
+  void relu_forward(float* x, std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
+  void relu_backward(float* dy, const std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
+  void gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact) const;
+  void gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const;
+  void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability) const;
+
+  /// The same for runs of rows that lie one behind the other; one call.
+  void dropout(float* y, const float* x, const DropoutKey& key, std::span<const DropoutRows> runs,
+               double probability) const;
+  double squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns,
+                       float gradient_scale) const;
+
+  double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                       float gradient_scale) const;
+  void adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,
+                    std::int64_t elements, const AdamW& optimizer, std::int64_t step) const;
+
+ private:
+  void note(KernelKind kind, std::initializer_list<std::int64_t> shape) const;
+  void note_experts(std::span<const std::int64_t> rows, std::int64_t out, std::int64_t in, GemmForm kind) const;
+  void note(KernelKind kind, const ConvolutionSize& size) const;
+  void note(KernelKind kind, const PoolingSize& size, bool average) const;
+
+  std::vector<KernelCall>* log_;
+};
+
+}}  // namespace plumb::executor

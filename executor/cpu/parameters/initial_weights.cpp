@@ -1,0 +1,66 @@
+#include "executor/cpu/parameters/initial_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kernels/counter_random.h"
+
+namespace plumb { inline namespace executor {
+namespace {
+
+constexpr std::uint64_t kWeightStream = 1;  // the data draw from stream 2
+constexpr float kTableDeviation = 0.02F;
+
+/// A ReLU halves what passes it, so what it takes has twice the variance (He et al. 2015).
+bool has_relu(const Layer& layer) {
+  if (const auto* convolution = std::get_if<ConvolutionLayer>(&layer)) return convolution->relu;
+  const auto* linear = std::get_if<LinearLayer>(&layer);
+  return linear != nullptr && linear->activation == Activation::kRelu;
+}
+
+float deviation_of(const Layer& layer, const ParameterTensor& matrix) {
+  if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) return kTableDeviation;
+  return std::sqrt((has_relu(layer) ? 2.0F : 1.0F) / static_cast<float>(matrix.shape.back()));
+}
+
+bool ends_with_gain(const std::string& name) {
+  return name.ends_with(".gain");
+}
+
+}  // namespace
+
+void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
+                          const TensorSeat& seat, ParameterPart part, const ExpertSeat& experts) {
+  const auto* head = std::get_if<HeadLayer>(&layer);
+  std::size_t offset = 0;
+  std::uint64_t number = 0;
+  const std::vector<ParameterTensor> shares =
+      layer_parameters(divide_layer(layer, seat.ranks), 1, {.parallel = experts.ranks});
+  for (const ParameterTensor& tensor : layer_parameters(layer)) {
+    const auto parameter = static_cast<std::size_t>(number);
+    if (!is_in(tensor, part)) {
+      ++number;
+      continue;
+    }
+    const std::span<float> values = weights.subspan(offset, static_cast<std::size_t>(element_count(shares[parameter])));
+    offset += values.size();
+    const bool is_tied_table = head != nullptr && head->tied && tensor.name == "projection.weight";
+    const std::uint64_t key_layer = is_tied_table ? 0 : static_cast<std::uint64_t>(layer_number);
+    const std::uint64_t key_number = is_tied_table ? 0 : number;
+    ++number;
+    if (tensor.shape.size() == 1) {
+      std::ranges::fill(values, ends_with_gain(tensor.name) ? 1.0F : 0.0F);
+      continue;
+    }
+    const float deviation = deviation_of(layer, tensor);
+    std::ranges::fill(values, 0.0F);
+    for (const ElementRun& run : element_runs(layer, parameter, seat, experts))
+      for (std::int64_t i = 0; i < run.count; ++i)
+        values[static_cast<std::size_t>(run.local + i)] =
+            deviation *
+            standard_normal({kWeightStream, seed, key_layer, key_number, static_cast<std::uint64_t>(run.whole + i)});
+  }
+}
+
+}}  // namespace plumb::executor

@@ -1,0 +1,57 @@
+#pragma once
+// ZeRO 2 and 3 layer by layer (Rajbhandari et al. 2020; Zhao et al. 2023): the copies of a stage gather the weights of
+// a layer for its use, one layer ahead, and reduce its gradients when its weight gradient is complete, so that two
+// layers' weights and one layer's gradients stand whole. Every copy works on the same layers in the same order.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/cpu/parameters/parameter_places.h"
+#include "executor/run_spec.h"
+#include "executor/tensor_pool.h"
+#include "executor/transport/communicator.h"
+
+namespace plumb { inline namespace executor {
+
+/// The collectives that give each member the sum of its share of `values`, or everyone all shares: at once, or owner by
+/// owner. bounds: [members + 1], which outlive the collectives.
+std::vector<Collective> reduce_shares(std::span<float> values, std::span<const std::int64_t> bounds, ShardBy shard_by);
+std::vector<Collective> gather_shares(std::span<float> values, std::span<const std::int64_t> bounds, ShardBy shard_by);
+
+/// The boundaries of shares within a range, from its start on.
+std::vector<std::int64_t> clipped_bounds(std::span<const std::int64_t> bounds, ElementRange range);
+
+class LayerMoves {
+ public:
+  /// Copies and pool outlive it. bounds: [members + 1] of the block.
+  LayerMoves(Communicator& copies, std::vector<std::int64_t> bounds, ShardBy shard_by, TensorPool& pool);
+
+  /// A range of the block, whole. `own`: this member's share of the block. Then starts on `next`, if there is one.
+  Tensor gather(ElementRange range, std::optional<ElementRange> next, std::span<const float> own);
+
+  /// Adds this member's share of the sum of a range's gradients to `own`.
+  void reduce(ElementRange range, std::span<float> gradients, std::span<float> own);
+
+ private:
+  struct Ahead {
+    ElementRange range;
+    Tensor values;
+    std::vector<std::int64_t> bounds;
+    std::vector<CollectiveTicket> tickets;
+  };
+
+  void begin(ElementRange range, std::span<const float> own);
+  void finish();
+  ElementRange own_in(ElementRange range) const;
+
+  Communicator& copies_;
+  const std::vector<std::int64_t> bounds_;
+  const ShardBy shard_by_;
+  TensorPool& pool_;
+  std::optional<Ahead> ahead_;
+};
+
+}}  // namespace plumb::executor

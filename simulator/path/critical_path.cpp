@@ -1,0 +1,33 @@
+#include "simulator/path/critical_path.h"
+
+#include <algorithm>
+
+namespace plumb { inline namespace simulator {
+
+std::vector<SimTime> contributions(const std::vector<CriticalStep>& path) {
+  std::vector<SimTime> added;
+  for (std::size_t i = 0; i < path.size(); ++i)
+    added.push_back((i + 1 < path.size() ? path[i + 1].start : path[i].end) - path[i].start);
+  return added;
+}
+
+std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times) {
+  if (times.end.empty()) return {};
+  const ActionIds ids = action_ids(schedule);
+  std::vector<CriticalStep> path;
+  auto id = static_cast<std::int32_t>(std::ranges::max_element(times.end) - times.end.begin());
+  while (id != ActionTable::kNone) {
+    const ActionPlace place = place_of(ids, id);
+    path.push_back({.rank = place.rank,
+                    .position = place.position,
+                    .action = schedule.ranks[place.rank][place.position],
+                    .start = times.start[id],
+                    .end = times.end[id],
+                    .reason = times.causes[id].reason});
+    id = times.causes[id].action;
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+}}  // namespace plumb::simulator

@@ -1,0 +1,35 @@
+#include "kernels/cpu/losses/cross_entropy.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/cpu/checks.h"
+
+namespace plumb::test {
+
+TEST_CASE("equal logits cost the logarithm of the vocabulary") {
+  Values logits(2 * 50, 3.0F);
+  const std::vector<std::int32_t> targets = {0, 49};
+  CHECK(cross_entropy(logits.data(), targets.data(), 2, 50, 1.0F) == doctest::Approx(2 * std::log(50.0)));
+}
+
+TEST_CASE("the gradient of the cross-entropy agrees with finite differences and is scaled") {
+  constexpr std::int64_t kRows = 4, kVocab = 21;
+  const std::vector<std::int32_t> targets = {3, 20, 0, 7};
+  Values logits = random_values(kRows * kVocab, 1, 3.0F), gradient = logits;
+  cross_entropy(gradient.data(), targets.data(), kRows, kVocab, 0.25F);
+  const auto objective = [&] {
+    Values scratch = logits;
+    return 0.25 * cross_entropy(scratch.data(), targets.data(), kRows, kVocab, 0.25F);
+  };
+  CHECK(gradient_error(logits, gradient, objective) < kGradientTolerance);
+}
+
+TEST_CASE("large logits do not overflow") {
+  Values logits = {1000.0F, -1000.0F, 999.0F};
+  const std::vector<std::int32_t> targets = {1};
+  CHECK(cross_entropy(logits.data(), targets.data(), 1, 3, 1.0F) ==
+        doctest::Approx(2000.0 + std::log1p(std::exp(-1.0))));
+  CHECK(logits[1] == doctest::Approx(-1.0F));
+}
+
+}  // namespace plumb::test

@@ -1,0 +1,58 @@
+#include "kernels/simt/attention/attention.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/simt/stored.h"
+
+namespace plumb::test {
+namespace {
+
+template <class S>
+void check_attention(const AttentionSize& size) {
+  const std::int64_t rows = size.batch * size.sequence;
+  const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size;
+  const std::int64_t out = size.heads * size.head_size;
+  const std::int64_t statistics = size.batch * size.heads * size.sequence;
+  const std::vector<S> qkv = stored<S>(random_values(rows * width, 1, 2.0F)),
+                       doutput = stored<S>(random_values(rows * out, 2));
+  Values scratch(attention_scratch_elements(size)), output(rows * out), log_sum_exp(statistics), dqkv(rows * width);
+  attention_forward(output.data(), log_sum_exp.data(), widened_all(qkv).data(), size, scratch.data());
+
+  std::vector<S> own_output(rows * out), own_dqkv(rows * width);
+  Values own_log_sum_exp(statistics), products(statistics);
+  run_on_host(simt::AttentionForward<S>{own_output.data(), own_log_sum_exp.data(), qkv.data(), size}, kBlocks, 32);
+  CHECK(relative_difference(widened_all(own_output), output) < tolerance<S>());
+  CHECK(relative_difference(own_log_sum_exp, log_sum_exp) < kFloatTolerance);
+
+  // The backward sees the output as it is stored.
+  attention_backward(dqkv.data(), widened_all(doutput).data(), widened_all(qkv).data(), widened_all(own_output).data(),
+                     own_log_sum_exp.data(), size, scratch.data());
+  run_on_host(simt::AttentionQueryGradient<S>{own_dqkv.data(), products.data(), doutput.data(), qkv.data(),
+                                              own_output.data(), own_log_sum_exp.data(), size},
+              kBlocks, 32);
+  run_on_host(simt::AttentionKeyValueGradient<S>{own_dqkv.data(), products.data(), doutput.data(), qkv.data(),
+                                                 own_log_sum_exp.data(), size},
+              kBlocks, 64);
+  CHECK(relative_difference(widened_all(own_dqkv), dqkv) < 4 * tolerance<S>());
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("GPU attention equals the CPU's, forward and backward", S, float, Bf16, Fp16) {
+  check_attention<S>({.batch = 2, .sequence = 43, .heads = 3, .kv_heads = 1, .head_size = 12});
+  check_attention<S>({.batch = 1, .sequence = 37, .heads = 4, .kv_heads = 2, .head_size = 70, .window = 9});
+  check_attention<S>({.batch = 3, .sequence = 1, .heads = 1, .kv_heads = 1, .head_size = 256});
+}
+
+TEST_CASE_TEMPLATE("GPU attention drops the probabilities that the CPU's drops, forward and backward", S, float, Bf16) {
+  check_attention<S>(
+      {.batch = 2,
+       .sequence = 43,
+       .heads = 4,
+       .kv_heads = 2,
+       .head_size = 12,
+       .window = 30,
+       .dropout = {.probability = 0.3, .key = {.seed = 5, .step = 2, .layer = 3}, .first_sample = 7, .first_head = 1}});
+}
+
+}  // namespace plumb::test
