@@ -28,7 +28,7 @@ class Stage {
  public:
   virtual ~Stage() = default;
 
-  /// Starts the replay of a schedule: step 0, 1, ... of the run. Micro-batches are numbered anew.
+  /// Starts the replay of a schedule: step 0, 1, ... of the run. Micro-batches are numbered from 0 again.
   virtual void begin(std::int64_t step) = 0;
 
   /// F; slices of a micro-batch come in ascending order. Returns the stage's output.

@@ -228,7 +228,7 @@ void post_receive(std::vector<MPI_Request>& requests, Header& header, std::span<
 
 }  // namespace
 
-/// A member's lines to the others.
+/// A member's connections to the others, by MPI.
 class MpiTransport::Lines : public PointToPoint {
  public:
   Lines(Engine& engine, CommunicatorGroup group)

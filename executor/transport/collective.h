@@ -26,7 +26,7 @@ enum class CollectiveOp : std::uint8_t {
 };
 inline constexpr int kCollectiveOpCount = 9;
 
-/// "broadcast", "all_reduce", ...
+/// Returns the name: "broadcast", "all_reduce", ...
 std::string_view collective_op_name(CollectiveOp op);
 
 struct Collective {

@@ -13,7 +13,7 @@ namespace plumb { inline namespace executor {
 
 enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree };
 
-/// "ring", "tree".
+/// Returns the name: "ring" or "tree".
 std::string_view algorithm_name(CollectiveAlgorithm algorithm);
 
 /// One step, whose two halves go on at once. A half that is not there has member -1.
