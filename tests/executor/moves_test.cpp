@@ -167,7 +167,7 @@ TEST_CASE("offloading takes from the rank's memory what the prediction says, and
     const RunResult result = run(spec);
     peaks.push_back({predicted_activations(spec.schedule)[kMiddle], result.peak_memory_bytes[kMiddle]});
     CHECK(peaks.back().activations == kept + 1);
-    // At most `kept` activations are on the rank at the end of the forwards, and none has come back.
+    // The rank keeps `kept` activations at the end of the forwards; the others are away, and none has come back.
     CHECK(result.peak_host_bytes[kMiddle] == (9 - kept) * bytes);
     for (std::size_t rank = 0; rank < 3; ++rank) CHECK(result.peak_memory_bytes[rank] < all.peak_memory_bytes[rank]);
   }
