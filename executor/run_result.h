@@ -20,13 +20,13 @@ using ModelValues = std::vector<std::vector<std::vector<float>>>;
 struct RunResult {
   int first_step = 0;          ///< first step of this run: the steps that the checkpoint of `resume` had done
   std::vector<double> losses;  ///< [optimizer step] mean over the tokens of its batch, before the update
-  /// [optimizer step] load-balancing loss of mixtures of experts, which gradients include; 0 without.
+  /// [optimizer step] Load-balancing loss of mixtures of experts, which gradients include; 0 without.
   std::vector<double> balance_losses;
   std::vector<Seconds> step_seconds;  ///< [replay] time from the common start to the last rank's end
   std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
-  /// [pipeline rank] tensors of the same ranks, at the peak of the whole run.
+  /// [pipeline rank] Bytes of the same ranks' tensors, at the peak of the whole run.
   std::vector<std::int64_t> peak_memory_bytes;
-  std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] their offloaded tensors in host memory, at its peak
+  std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] bytes of their offloaded tensors, at the peak
   std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by kind
   /// [world rank][CollectiveOp] Bytes of the buffers of its tensor group's collectives in the whole run; zeros in a
   /// group of one.
@@ -48,7 +48,7 @@ struct RankOutcome {
   std::vector<RankTimeline> timelines;              ///< [replay] times count from the common start
   std::vector<SimTime> ends;                        ///< [replay] time from the common start until the rank was done
   std::vector<std::vector<MicrobatchLoss>> losses;  ///< [replay] losses that the rank computed
-  /// [replay] load-balancing losses, one a stage with experts and micro-batch.
+  /// [replay] Load-balancing losses, one for each stage with experts and micro-batch.
   std::vector<std::vector<MicrobatchLoss>> balance_losses;
   std::vector<double> loss_scales;  ///< [replay]
   std::int64_t skipped_steps = 0;

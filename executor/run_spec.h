@@ -42,7 +42,8 @@ enum class ShardBy : std::uint8_t { kElement, kLayer };
 struct RunSpec {
   std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
   ProcessGrid grid;                              ///< the cpu backend uses pipeline, data, tensor, context and expert
-  std::vector<StageMesh> meshes;  ///< [pipeline rank] meshes that differ in shape (rank_grid.h); empty: the grid's
+  /// [pipeline rank] Meshes that differ in shape (division/rank_grid.h); empty: all alike.
+  std::vector<StageMesh> meshes;
   Resharding resharding = Resharding::kAllGather;  ///< how messages go between meshes of different shape
   bool sequence_parallel = false;  ///< norms and residuals on 1/t of the tokens, in a tensor group of t > 1
   ContextAttention context_attention = ContextAttention::kRing;

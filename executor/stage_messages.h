@@ -1,7 +1,7 @@
 #pragma once
 // Messages between stages, as one rank sees them. A tensor goes to the rank with the same coordinates on the other
 // pipeline rank. Where the meshes of the two pipeline ranks have different shapes, pieces of it go to several ranks,
-// which complete the tensor among their tensor ranks (resharding_pieces.h).
+// which complete the tensor among their tensor ranks (division/resharding_pieces.h).
 
 #include <optional>
 #include <vector>

@@ -8,8 +8,8 @@
 
 namespace plumb { inline namespace executor {
 
-/// Returns the board; called by all ranks. What one rank tells reaches the others in the same way as its end does:
-/// stop_mpi_ranks() (joined.h). Throws RunError as MpiWorld does, and SpecError in a program without MPI.
+/// Returns the board; called by all ranks. A fault that one rank tells reaches the others as a message of its own
+/// (MpiWorld::call_out). Throws RunError as MpiWorld does, and SpecError in a program without MPI.
 std::unique_ptr<RankBoard> mpi_board(Seconds patience);
 
 }}  // namespace plumb::executor

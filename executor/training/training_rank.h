@@ -30,7 +30,7 @@ struct TrainingSeat {
   TensorPool* host_pool = nullptr;
   Clock clock;  ///< the transport's clock
   CheckpointDesk checkpoints;
-  /// [optimizer step] receives the rank's own gradients; null: not kept.
+  /// [optimizer step] Receives the rank's own gradients; null: not kept.
   std::vector<ModelValues>* gradients = nullptr;
   ModelValues* weights = nullptr;  ///< receives the rank's own weights after the last step; null: not kept
   std::function<void(RankTimeline)> interrupted;  ///< receives the part of a replay that was done when it failed

@@ -19,7 +19,7 @@ namespace plumb { inline namespace executor {
 class OperandMemory {
  public:
   enum class Use : std::uint8_t { kHot, kCold };
-  enum class Values : std::uint8_t { kBothSigns, kPositive };  ///< values between 0 and 1, or between -1 and 1
+  enum class Values : std::uint8_t { kBothSigns, kPositive };  ///< values between -1 and 1, or between 0 and 1
   OperandMemory(Use use, Values values);
 
   void begin_call();

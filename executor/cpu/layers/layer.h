@@ -50,8 +50,8 @@ struct CpuContext {
   std::int64_t whole_sequence = 0;      ///< tokens of a whole sequence, if sequences are sliced or shared; otherwise 0
   int slices = 1;                       ///< slices of each sequence
   int slice = 0;                        ///< number of this slice
-  std::span<const std::uint8_t> text;   ///< training data: text,
-  const SampleData* samples = nullptr;  ///< or training data of real numbers
+  std::span<const std::uint8_t> text;   ///< training data of a model that reads text
+  const SampleData* samples = nullptr;  ///< training data of a model that reads samples
   LayerGroups groups;
 };
 
@@ -77,7 +77,8 @@ class LayerSaved {
   /// Returns the tensors that CpuLayer::rebuild_cheap makes again; none by default.
   virtual std::vector<Tensor*> cheap() { return {}; }
 
-  /// Returns the tensors of numbers that are stored in 16 bits where activations are (half_tensors.h); none by default.
+  /// Returns the tensors of numbers that are stored in 16 bits where activations are (executor/cpu/half_tensors.h);
+  /// none by default.
   virtual std::vector<Tensor*> narrowable() { return {}; }
 
   bool is_narrow = false;   ///< true while these tensors are in 16 bits
