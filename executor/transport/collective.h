@@ -34,7 +34,7 @@ struct Collective {
   std::span<float> values;               ///< the whole buffer; in all_to_all and shift the incoming values
   std::span<const std::int64_t> bounds;  ///< [members + 1] bounds of the blocks of `values`; empty: equal blocks
   std::span<const float> outgoing;       ///< outgoing values of all_to_all and shift
-  /// [members + 1] bounds of the blocks of `outgoing`; empty: equal blocks.
+  /// [members + 1] Bounds of the blocks of `outgoing`; empty: equal blocks.
   std::span<const std::int64_t> outgoing_bounds;
   int root = 0;      ///< member that is the root
   int distance = 1;  ///< distance of shift; may be negative
