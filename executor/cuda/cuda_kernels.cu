@@ -12,7 +12,7 @@ namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 constexpr int kElementLanes = 256;
-constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // of elementwise bodies, whose loops take the remaining elements
+constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // elementwise bodies loop over the remaining elements
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;
 
 template <class S>

@@ -191,7 +191,7 @@ class SchedulePlayer {
               action.op == Op::kReduceGrad || action.op == Op::kUnshard || workers_[id] < first_of_rank;
           duration = meets_others ? std::max(duration, own) : duration + own;
         }
-        // A pass that meets those of copies follows the order of each copy's rank.
+        // A pass that meets the passes of other copies follows the order of each copy's rank.
         const bool is_own = workers_[id] == static_cast<std::int32_t>(id);
         if (is_own || (node.stream == DeviceStream::kCompute && workers_[id] >= 0)) {
           std::int32_t& before = last[static_cast<std::size_t>(node.stream)];

@@ -28,7 +28,7 @@ struct LayerKernels {
   std::vector<KernelCall> forward;
   std::vector<KernelCall> input_grad;
   std::vector<KernelCall> weight_grad;
-  std::vector<KernelCall> rebuild_selective;  ///< what selective recomputation runs: the norms and activations
+  std::vector<KernelCall> rebuild_selective;  ///< norms and activations, for selective recomputation
 };
 
 /// Returns the lists of layer_kernels().

@@ -1,7 +1,7 @@
 // Compares every kernel on a GPU with the same kernel on the host, with sizes (odd ones among them) and values from a
 // seed.
 //
-//   kernels_on_gpu [TRIES [SEED]]     tries of every kernel in every format (default: 4), and their seed (default: random)
+//   kernels_on_gpu [TRIES [SEED]]     tries of every kernel in every format (default: 4), and a seed (default: random)
 //
 // Exit 0: all agree up to rounding; 1: some do not, or the GPU failed; 77: there is no GPU.
 

@@ -58,7 +58,7 @@ class DeviceContextAttention {
   void ulysses_backward(const DeviceLayerCall& call, const AttentionSize& size, const AttentionGradients& of) const;
 
   // Functions of the ring.
-  /// Those of the block's rows that belong to one slice.
+  /// The rows of the block that belong to one slice.
   struct Piece {
     std::int64_t first_row = 0;  // row of each sequence
     bool is_last = false;

@@ -44,8 +44,8 @@ struct DeviceLayerBytes {
   std::int64_t passing = 0;  ///< bytes of the largest such tensor
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
-  std::int64_t sequences = 0;           ///< with slices: kept for whole sequences, from the first F to the last I
-  std::int64_t sequence_gradients = 0;  ///< with slices: from the first I on, zeros at first
+  std::int64_t sequences = 0;           ///< kept by slices for whole sequences, from the first F to the last I
+  std::int64_t sequence_gradients = 0;  ///< kept by slices from the first I on, zeros at first
 };
 
 /// A micro-batch at a layer.
