@@ -5,11 +5,12 @@
 
 #include "planner/search/plan.h"
 #include "tools/inputs/arguments.h"
+#include "tools/runs/lower_plan.h"
 
 namespace plumb { inline namespace tools {
 
 /// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
-void require_cpu_arguments(const RunArguments& arguments);
+void require_cpu_arguments(const ReplayArguments& arguments);
 
 /// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
 Predicted runnable_prediction(const Plan& plan);
@@ -25,5 +26,9 @@ std::string training_text(const std::string& path);
 
 /// The path, or what the text that the tool carries is called.
 std::string text_name(const std::string& path);
+
+/// The settings of a training of so many steps, its text read. Throws InputError if the file cannot be read, UsageError
+/// if the context attention has another name.
+RunSettings training_settings(const TrainingArguments& training, int steps);
 
 }}  // namespace plumb::tools

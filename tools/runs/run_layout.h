@@ -13,11 +13,14 @@ namespace plumb { inline namespace tools {
 /// are not named. Throws InputError unless it is such a list.
 std::vector<StageMesh> parse_meshes(const std::string& text);
 
-/// Meshes, resharding, recomputation of every so many layers, what ZeRO divides: those that are asked for. Throws
-/// InputError if one is asked for that needs another, or meshes are not one for each pipeline rank.
-void apply_layout_arguments(RunSpec& spec, const RunArguments& arguments);
+/// Returns the spec on the meshes that are asked for. Throws InputError unless there is one for each pipeline rank,
+/// UsageError if a resharding is asked for without meshes.
+RunSpec with_meshes(RunSpec spec, const MeshArguments& ranks);
 
-/// Whether some stage has copies whose gradients are reduced.
+/// Returns the spec with the recomputation that is asked for, and with what ZeRO is asked to divide.
+RunSpec with_state(RunSpec spec, const StateArguments& state);
+
+/// True if some stage has copies whose gradients are reduced.
 bool has_replicas(const RunSpec& spec);
 
 }}  // namespace plumb::tools

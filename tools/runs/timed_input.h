@@ -19,7 +19,7 @@ struct TimedInput {
 
 /// Throws InputError if neither or both of a plan and a schedule with costs are given, and as plan_input,
 /// schedule_input, parse_costs and parse_slow_rank do.
-TimedInput timed_input(const RunArguments& arguments);
+TimedInput timed_input(const ReplayArguments& arguments);
 
 /// Replays by the clock: on threads, or, where mpirun or srun has started this process, as one of its ranks. Then all
 /// but the first get nothing. A step that is interrupted is written to `trace` (interrupted_trace); where it `ends`
