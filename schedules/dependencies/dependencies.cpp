@@ -72,7 +72,7 @@ class DependencyCollector {
     }
   }
 
-  /// Behind the last action of its channel.
+  /// Adds the wait for the last action of its channel.
   template <class Channel>
   void add_channel(std::map<Channel, std::int32_t>& last, const Channel& channel, std::int32_t id) {
     const auto [it, is_first] = last.try_emplace(channel, id);
@@ -80,7 +80,7 @@ class DependencyCollector {
     it->second = id;
   }
 
-  /// Activations go when they are made, and come back when they have gone.
+  /// Activations go once they are made, and come back once they have gone.
   void add_moved(const Action& a, std::int32_t id) {
     const auto behind = [&](Op op, Reason reason) {
       add(table_.find(op, a.stage, a.microbatch, a.part), id, Wait::kOccupied, reason);
@@ -89,7 +89,7 @@ class DependencyCollector {
     behind(a.op == Op::kReload ? Op::kOffload : Op::kEvict, Reason::kMoved);
   }
 
-  /// What a compute action takes from others: section 3, rule 2.
+  /// Adds the waits of a compute action for its inputs (docs/design.md, rule 2).
   void add_inputs(const Action& a, std::int32_t id) {
     const auto same_rank = [&](Op op, int part) {
       add(table_.find(op, a.stage, a.microbatch, part), id, Wait::kOccupied, Reason::kData);
@@ -122,8 +122,8 @@ class DependencyCollector {
     }
   }
 
-  /// An input made by `neighbor` with one of two operations: through the send that carries it where the neighbour is on
-  /// another rank and the schedule has messages, directly otherwise.
+  /// Adds the wait for an input that `neighbor` makes with one of two operations. The wait is for the send that carries
+  /// it where the neighbour is on another rank and the schedule has messages, and for the producer itself otherwise.
   void add_remote(const Action& a, std::int32_t id, int neighbor, Op op, Op other_op, Op send) {
     if (neighbor < 0) return;
     const bool local = schedule_.stages[neighbor].rank == schedule_.stages[a.stage].rank;
@@ -136,7 +136,7 @@ class DependencyCollector {
     add(producer, id, Wait::kOccupied, local ? Reason::kData : Reason::kMessage);
   }
 
-  /// The rank that a send goes to, and the id of the receive that takes it.
+  /// Returns the rank that a send goes to, and the id of the receive that takes it.
   std::pair<int, std::int32_t> receive_of(const Action& send) const {
     const bool forward = send.op == Op::kSendActivation;
     const int consumer = forward ? neighbors_.successor[send.stage] : neighbors_.predecessor[send.stage];
@@ -159,7 +159,7 @@ class DependencyCollector {
   std::vector<Dependency> found_;
 };
 
-/// [action id] true for the second action of an overlapped pair.
+/// Returns [action id]: true for the second action of an overlapped pair.
 std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
   std::vector<bool> is_second;
   is_second.reserve(static_cast<std::size_t>(action_count(schedule)));
@@ -173,7 +173,7 @@ std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
   return is_second;
 }
 
-/// The REDUCE_GRADs of copies become one node.
+/// Makes the REDUCE_GRADs of copies one node.
 void join_reductions(const Schedule& schedule, std::vector<Dependency>& dependencies) {
   const JointReductions joint = joint_reductions(schedule);
   if (joint.collective_of.empty()) return;
