@@ -6,9 +6,9 @@
 
 namespace plumb { inline namespace schedules {
 
-/// Returns the catalogue's name of a schedule under any spelling: case, '-', '_', blanks, '.' and '/' do not matter, and
-/// the names of papers and frameworks ("1F1B-Int", "ZBVZeroBubble", "F-then-B") are known. Returns an empty string if
-/// there is none.
+/// Returns the catalogue's name of a schedule under any spelling: case, '-', '_', blanks, '.' and '/' do not matter,
+/// and the names of papers and frameworks ("1F1B-Int", "ZBVZeroBubble", "F-then-B") are known. Returns an empty string
+/// if there is none.
 std::string_view schedule_spelled(std::string_view text);
 
 /// Returns one clause about a published schedule that the catalogue does not have under this spelling: how it differs

@@ -1,5 +1,5 @@
 #pragma once
-// A rank's list as the steps that it computes one after the other: an overlapped pair is one step.
+// The steps of a rank's list are what it computes one after the other; an overlapped pair is one step.
 
 #include <cstddef>
 #include <vector>
