@@ -5,7 +5,8 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Of F, B, I, W and R, the first five, and of OFFLOAD, RELOAD, EVICT and LOAD, the last four.
+/// Returns the bit of an operation: the first five for F, B, I, W and R, the last four for OFFLOAD, RELOAD, EVICT and
+/// LOAD.
 constexpr unsigned bit_of(Op op) {
   const auto first_move = static_cast<unsigned>(Op::kOffload);
   const auto number = static_cast<unsigned>(op);
@@ -36,7 +37,7 @@ void OwnInputs::finish(const Action& a) {
   unit.done |= static_cast<std::uint16_t>(bit_of(a.op));
 }
 
-/// Marks what an action takes from its own rank and is not done: it must not be listed later.
+/// Marks the inputs that an action takes from its own rank and that are not done: they must not be listed later.
 void OwnInputs::require(const Action& a) {
   const auto need = [&](int stage, int part, unsigned bits) {
     if (part >= units_.parts) return;
