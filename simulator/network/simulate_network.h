@@ -1,5 +1,5 @@
 #pragma once
-// The prediction where messages and collectives share links.
+// Predicts a step in which messages and collectives share links.
 //
 //   Simulation shared = simulate(lowered, costs, network);
 //   shared.engine == "events";  shared.added   // what sharing costs
