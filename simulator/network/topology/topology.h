@@ -34,8 +34,8 @@ struct Topology {
 /// negative, or two devices are one vertex.
 void check_topology(const Topology& topology);
 
-/// The links from one device to another, in order: as few as possible, the first listed where several ways are equally
-/// short. Empty from a device to itself. Throws SpecError if there is no such device or no way between the two.
+/// Returns the links from one device to another, in order: as few as possible, the first listed where several ways are
+/// equally short. Empty from a device to itself. Throws SpecError if there is no such device or no way between the two.
 std::vector<int> shortest_path(const Topology& topology, int from_device, int to_device);
 
 /// Returns the sum of the latencies of the links.
