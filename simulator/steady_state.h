@@ -23,7 +23,7 @@ namespace plumb { inline namespace simulator {
 struct RepeatingSchedule {
   std::function<Schedule(int microbatches)> lowered;  ///< makes the schedule, lowered and valid
   int microbatches = 1;                               ///< micro-batches of the schedule to simulate
-  /// Micro-batches after which its middle repeats (period_of, generators/catalogue.h), or 0 if it does not.
+  /// Micro-batches after which its middle repeats (period_of, schedules/generators/catalogue.h), or 0 if it does not.
   int period = 0;
 };
 

@@ -21,9 +21,9 @@ enum class IdleCause : std::uint8_t {
   kImbalance,
   kLink,        ///< the message is made, but its channel or its receiver is not ready
   kTransfer,    ///< the message is on its way
-  kParameters,  ///< an UNSHARD is under way or late
-  kReduction,   ///< a REDUCE_GRAD
-  kMove,        ///< a RELOAD or LOAD
+  kParameters,  ///< an UNSHARD has not ended
+  kReduction,   ///< a REDUCE_GRAD has not ended
+  kMove,        ///< a RELOAD or LOAD has not ended
   kOverhead,    ///< nothing that the schedule knows: all inputs are there (measured timelines)
 };
 inline constexpr int kIdleCauseCount = 12;

@@ -88,8 +88,9 @@ Schedule forward_only_schedule(const ScheduleParameters& parameters);
 Schedule zb_v_schedule(const ScheduleParameters& parameters);
 
 /// V-Half and V-Min (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024): split backwards on a V, with
-/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block (repeated_block.h);
-/// for other `costs` than F = I = W it is the best order that is found from there with as many activations.
+/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block
+/// (schedules/synthesis/repeated_block.h). For other `costs` than F = I = W it is the best order that is found from
+/// there with as many activations.
 Schedule v_half_schedule(const ScheduleParameters& parameters);
 Schedule v_min_schedule(const ScheduleParameters& parameters);
 

@@ -39,8 +39,8 @@ Schedule add_copy_reductions(Schedule schedule);
 /// gradient instead, and start inside it (schedules/dependencies/inner_reductions.h); they stand behind it where it is
 /// one of an overlapped pair. One entry serves every stage; no entry means one bucket, behind. Stages with copies have
 /// their REDUCE_GRAD already; under ZeRO 2 and 3 they have one for each gradient instead, over copies and replicas in
-/// one. Throws ScheduleError if `zero` is not 0..3, if it is 2 or 3 and copies cannot meet so (like_copies.h) or there
-/// are buckets, or if a stage has not 1 to 32767 buckets.
+/// one. Throws ScheduleError if `zero` is not 0..3, if it is 2 or 3 and copies cannot meet so
+/// (schedules/dependencies/like_copies.h) or there are buckets, or if a stage has not 1 to 32767 buckets.
 Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {},
                            const std::vector<int>& buckets = {});
 

@@ -12,8 +12,8 @@
 namespace plumb::test {
 namespace {
 
-/// F, I and W on a chain, a stage a rank: two slots a hop forth, where one would do, and one back. The two actions of a
-/// rank stand 1 behind a multiple of the period apart, so that they never meet.
+/// Returns F, I and W on a chain, a stage a rank: two slots a hop forth, where one would do, and one back. The two
+/// actions of a rank stand 1 behind a multiple of the period apart, so that they never meet.
 BuildingBlock split_block(int p, int idle_slots, int rank_limit) {
   BuildingBlock block{.period = 3, .rank_limit = rank_limit};
   for (int s = 0; s < p; ++s) {
@@ -23,7 +23,7 @@ BuildingBlock split_block(int p, int idle_slots, int rank_limit) {
   return block;
 }
 
-/// F and B on a chain, each as soon as it can be: 1F1B's block.
+/// Returns F and B on a chain, each as soon as it can be: 1F1B's block.
 BuildingBlock whole_block(int p, int rank_limit) {
   BuildingBlock block{.period = 3, .whole_backwards = true, .rank_limit = rank_limit};
   for (int s = 0; s < p; ++s) {
