@@ -24,7 +24,7 @@ struct SimulationOptions {
   Sends sends = Sends::kBuffered;
   /// If above 0, all messages of a rank leave by one card, which lets so many bytes pass at once.
   std::int64_t burst_bytes = 0;
-  /// Refuse what schedules/rules/validate.h refuses; false where the schedule is known to be valid.
+  /// Refuse the schedules that schedules/rules/validate.h refuses; false where the schedule is known to be valid.
   bool validate = true;
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };
@@ -43,7 +43,7 @@ struct Simulation {
   std::vector<int> peak_activations;        ///< [rank] chunks alive at once, from the start of F to the end of B (W)
   std::vector<CriticalStep> critical_path;  ///< first to last; empty without record_timeline
   Timeline timeline;                        ///< empty without record_timeline
-  std::string_view engine = "compiled";     ///< what computed it: "compiled", "steady state" or "events"
+  std::string_view engine = "compiled";     ///< the engine that computed it: "compiled", "steady state" or "events"
 };
 
 /// Returns the longest of the ranks' spans: a span is the last end of a rank's compute minus its first start.

@@ -125,7 +125,7 @@ std::vector<ChainLink> latest_chain(const Timeline& timeline) {
     if (last < 0 || end_of(id) > end_of(last)) last = id;
   }
   std::vector<ChainLink> chain;
-  std::vector<bool> visited(static_cast<std::size_t>(actions), false);  // a file may hold what never ran
+  std::vector<bool> visited(static_cast<std::size_t>(actions), false);  // a file may hold an order that never ran
   while (last >= 0 && !visited[last]) {
     visited[last] = true;
     const ActionPlace place = place_of(ids, last);

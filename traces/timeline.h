@@ -41,7 +41,7 @@ using MemorySamplesByKind = std::array<std::vector<MemorySample>, kMemoryKindCou
 struct RankTimeline {
   /// In issue order. A SEND lasts from start to delivery of the transfer, a RECV from its issue to delivery.
   std::vector<Span> spans;
-  std::vector<MemorySample> memory;    ///< ascending in time; the first is what the rank holds at 0
+  std::vector<MemorySample> memory;    ///< ascending in time; the first has the bytes held at 0
   MemorySamplesByKind memory_by_kind;  ///< [kind] as `memory`, which is their sum; empty where kinds are not known
 
   friend bool operator==(const RankTimeline&, const RankTimeline&) = default;

@@ -14,6 +14,7 @@ namespace plumb { inline namespace schedules {
 using ActionGraph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, Dependency,
                                                        boost::no_property, std::uint32_t, std::uint32_t>;
 
+/// Returns the graph of dependencies(schedule, sends).
 ActionGraph action_graph(const Schedule& schedule, Sends sends = Sends::kBuffered);
 
 /// Returns the ids along one cycle, each of which waits for the one before it (the first for the last), or an empty

@@ -20,6 +20,8 @@ struct ActionPlace {
   int rank = 0;
   std::int32_t position = 0;
 };
+
+/// Returns the rank and the position in its list of an action id.
 ActionPlace place_of(const ActionIds& ids, std::int32_t id);
 
 /// The moment of the earlier action that the later one waits for.

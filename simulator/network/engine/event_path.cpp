@@ -30,7 +30,7 @@ class PathFinder {
 
   std::vector<CriticalStep> find() {
     std::vector<CriticalStep> path;
-    std::size_t before = meetings_.size();  // what led to a meeting happened before it, be it at the same moment
+    std::size_t before = meetings_.size();  // causes of a meeting happened before it, be it at the same moment
     const auto last = std::ranges::max_element(times_.end);
     std::optional<Way> way = Way{.from = static_cast<std::int32_t>(last - times_.end.begin()), .until = *last};
     while (way) {
@@ -49,7 +49,7 @@ class PathFinder {
   }
 
  private:
-  /// The action that came last of those that another waited for, up to which moment of it, and why.
+  /// The last of the actions that another waited for, the moment of it that was waited for, and the reason.
   struct Way {
     std::int32_t from = 0;
     SimTime until{0};
