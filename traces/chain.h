@@ -32,7 +32,7 @@ struct ChainLink {
 std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline, const Schedule& schedule,
                                                  const ActionTable& table);
 
-/// Returns the chain, first to last. Its last span is the first among the spans that end last; ahead of each span stands
+/// Returns the chain, first to last. Its last span is the first among the spans that end last; ahead of each span comes
 /// the one that it waited for last. Messages are the SENDs. Ties go to the rank's own order. The chain is empty without
 /// spans. Where no send waits for its channel or its receive, the chain of a predicted timeline is its critical path.
 std::vector<ChainLink> latest_chain(const Timeline& timeline);

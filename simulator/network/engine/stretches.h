@@ -53,10 +53,9 @@ struct InnerClasses {
 };
 InnerClasses inner_classes(const NetworkSpec& network);
 
-/// Returns the stretches of the compute actions in which a collective can be held up by its links, or that compute at
-/// another speed than normal beside collectives that are not held up. `inside` are the buckets of each action that
-/// starts REDUCE_GRADs inside it: a stretch ends where one is complete. Throws as duration_of (schedules/cost_table.h)
-/// does.
+/// Returns the stretches of the compute actions in which a collective can be held up by its links, or in which compute
+/// may go at another speed than normal and collectives do not. `inside` are the buckets of each action that starts
+/// REDUCE_GRADs inside it: a stretch ends where one is complete. Throws as duration_of (schedules/cost_table.h) does.
 Stretches stretches_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                        const InnerClasses& classes, const std::map<std::int32_t, std::vector<SimTime>>& inside);
 
