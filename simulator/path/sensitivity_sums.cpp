@@ -3,7 +3,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// What an action's time is made of: its computing and the collectives that block it, or those that run beside it and
+/// The parts of an action's time: its computing and the collectives that block it, or those that run beside it and
 /// outlast it.
 struct SegmentShares {
   double computing = 0;
@@ -36,7 +36,7 @@ SensitivitySums::SensitivitySums(const Schedule& lowered, const CostTable& costs
       neighbors_(stage_neighbors(lowered)),
       result_{.compute_by_stage = std::vector<Seconds>(lowered.stages.size(), Seconds{0})} {}
 
-/// Adds the collectives' part of `added`, divided as the action's segments are; returns it.
+/// Adds the collectives' part of `added`, divided as the action's segments are, and returns it.
 Seconds SensitivitySums::add_collectives(const Action& action, Seconds added) {
   const SegmentShares parts = parts_of(costs_, action);
   if (!(parts.sum > 0)) return Seconds{0};
