@@ -114,7 +114,7 @@ GraphNode attention(const OperatorInputs& in) {
     node.forward.push_back(batched(heads, queries, keys, size));
     node.forward.push_back(traffic(2 * scores, buckets > 0 ? scores : 0));  // bias and softmax
     node.forward.push_back(batched(heads, queries, size, keys));
-    // the gradients of the probabilities and the values, then of the scores
+    // The gradients of the probabilities and of the values come first, those of the queries and of the keys follow.
     for (const std::int64_t columns : {keys, size}) {
       node.input_grad.push_back(batched(heads, queries, columns, columns == keys ? size : keys));
       node.input_grad.push_back(batched(heads, keys, size, queries));
