@@ -42,7 +42,7 @@ struct ClusterEvidence {
 /// A fitted constant and its certainty.
 struct FittedConstant {
   std::string path;                      ///< dotted path in the cluster file
-  double value = 0;                      ///< in the file's unit
+  double value = 0;                      ///< value in the file's unit
   std::optional<double> standard_error;  ///< nothing: the observations leave no spare degree of freedom
   int observations = 0;
   double residual_pct = 0;  ///< mean |error| on the observations that it was fitted to

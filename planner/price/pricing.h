@@ -25,7 +25,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// A layer graph worked out for the training's sequences.
+/// A layer graph with the sizes of the training's sequences.
 struct GraphTables {
   std::vector<GraphNode> nodes;
   std::vector<GraphNode> kinds;  ///< the different nodes
@@ -123,9 +123,9 @@ class Pricing {
   CollectivePrices collectives_;
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  std::map<std::array<int, 6>, Placements> placements_;                           ///< by the degrees
-  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< by work, groups, recomputation
-  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< by degrees and shards
+  std::map<std::array<int, 6>, Placements> placements_;                           ///< [degrees]
+  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< [work, groups, recomputation]
+  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< [degrees and shards]
   std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
   using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
   std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;

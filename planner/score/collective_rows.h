@@ -54,7 +54,7 @@ double bus_factor(CollectiveKind kind, int ranks);
 
 struct ScoredCollective {
   CollectiveRow row;
-  NcclEstimate estimate;               ///< without constants
+  NcclEstimate estimate;               ///< estimate without constants
   int half = 0;                        ///< half whose constants were fitted on this row
   double zero_error = 0;               ///< error without constants
   double fitted_error = 0;             ///< error with the constants of its own half
@@ -69,8 +69,8 @@ struct CollectiveErrors {
 
 struct CollectiveClusterScore {
   std::string cluster;                 ///< presets that share the constants: "h100, h200"
-  std::vector<std::string> sweeps[2];  ///< by half
-  LaunchFit fits[2];                   ///< by half
+  std::vector<std::string> sweeps[2];  ///< [half]
+  LaunchFit fits[2];                   ///< [half]
   CollectiveErrors zero, fitted, unseen;
   std::vector<ScoredCollective> rows;
 };

@@ -46,7 +46,7 @@ struct FitResult {
   std::vector<FitConstant> constants;
   std::vector<double> preset;  ///< [constant] value of the presets
   std::vector<double> fitted;  ///< [constant]
-  ErrorStatistics zero_seen;   ///< with the presets' constants, on the rows that were then fitted
+  ErrorStatistics zero_seen;   ///< errors of the presets' constants on the rows that were then fitted
   ErrorStatistics zero_unseen;
   ErrorStatistics fitted_seen;
   ErrorStatistics fitted_unseen;

@@ -22,7 +22,7 @@ struct MeasuredQuantities {
   std::optional<double> peak_memory_bytes;        ///< peak of the rank that needs most
   std::optional<double> least_memory_bytes;       ///< peak of the rank that needs least
   std::vector<double> memory_by_rank_bytes;       ///< [rank of the world]; empty: not printed
-  bool memory_of_device = false;                  ///< with the memory that driver and runtime take, like nvidia-smi
+  bool memory_of_device = false;                  ///< memory includes that of driver and runtime, like nvidia-smi's
   bool memory_of_last_rank = false;               ///< the peak is that of the last pipeline rank
   bool out_of_memory = false;                     ///< the run was tried and did not fit
 };

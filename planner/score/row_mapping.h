@@ -45,7 +45,7 @@ struct ScoreLibrary {
   std::map<std::string, nlohmann::json> stacks;
   std::shared_ptr<const nlohmann::json> dims;                ///< sizes by the `dims_key` of rows; null: none were given
   std::map<std::string, std::vector<KernelSample>> samples;  ///< measured products by ClusterRule::table
-  std::vector<Override> overrides;                           ///< for every cluster and stack
+  std::vector<Override> overrides;                           ///< figures of every cluster and stack
   RowConditions only;                                        ///< conditions of the rows that are asked for; empty: all
 };
 

@@ -16,8 +16,8 @@ struct RowPrediction {
   std::optional<double> step_seconds;
   std::optional<TimeComponents> components;          ///< components of the step
   std::vector<std::int64_t> bytes_by_pipeline_rank;  ///< tensors, and the memory of the stack's context
-  bool fits = true;                                  ///< in the device, less the memory that driver and runtime reserve
-  std::optional<double> layer_forward_seconds;       ///< of one transformer layer and micro-batch
+  bool fits = true;  ///< true: it fits the device less the memory that driver and runtime reserve
+  std::optional<double> layer_forward_seconds;  ///< one transformer layer and micro-batch
   std::optional<double> layer_backward_seconds;
   std::string failure;  ///< reason why nothing is predicted; empty: something is
 };

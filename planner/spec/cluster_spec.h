@@ -46,11 +46,12 @@ struct DeviceSpec {
   /// Share of the fp8 peak that fp8 products with their casts reach; 0: gemm_efficiency.
   double fp8_gemm_efficiency = 0;
   double attention_efficiency = 1;  ///< share of the peak that fused attention reaches (only the computed half counts)
-  std::map<std::string, AttentionRate> attention;  ///< by kernel (spec/stack_spec.h); others: attention_efficiency
-  double memory_efficiency = 1;                    ///< share of the memory bandwidth that a memory-bound kernel reaches
-  Seconds kernel_fixed{0};                         ///< time of every kernel, whatever its size
-  Seconds gemm_fixed{0};                           ///< time of a GEMM that takes the place of kernel_fixed
-  Seconds wave_fixed{0};                           ///< time of each wave of output tiles
+  std::map<std::string, AttentionRate>
+      attention;                   ///< [kernel] (spec/stack_spec.h); other kernels: attention_efficiency
+  double memory_efficiency = 1;    ///< share of the memory bandwidth that a memory-bound kernel reaches
+  Seconds kernel_fixed{0};         ///< time of every kernel, whatever its size
+  Seconds gemm_fixed{0};           ///< time of a GEMM that takes the place of kernel_fixed
+  Seconds wave_fixed{0};           ///< time of each wave of output tiles
   double misaligned_rows = 1;      ///< factor on the time of a product whose rows are not a multiple of 8 elements
   double misaligned_by_4 = 1;      ///< factor on the time of a batched product whose rows are 4 n elements, n odd
   double misaligned_by_2 = 1;      ///< factor on the time of a batched product whose rows are 2 n or n elements, n odd
@@ -90,7 +91,7 @@ struct ClusterSpec {
   std::optional<LinkSpec> node_link;  ///< link between devices of a node; needed where a node has more than one
   std::optional<LinkSpec> network;    ///< link of one NIC; needed where there is more than one node
   WiringSpec wiring;
-  std::optional<HostSpec> host;  ///< needed by what is offloaded
+  std::optional<HostSpec> host;  ///< needed by offloading
   std::optional<NcclSpec> nccl;  ///< inputs of NCCL's cost model; without them collectives are priced as rings
   std::vector<CollectiveTable> collective_tables;  ///< measured tables, which override the models
   std::vector<KernelSample> samples;               ///< measured times of kernels, which override the roofline

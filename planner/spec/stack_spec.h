@@ -88,8 +88,9 @@ struct StackSpec {
   /// Fixed device time of each collective of the tensor group, added to the model's time.
   Seconds tensor_collective{0};
   Seconds tensor_step{0};  ///< time added for each step of its ring: n - 1 steps, twice as many for an all-reduce
-  bool regathered_inputs = true;    ///< sequence parallelism keeps a product's input divided, and gathers it again
-  bool copied_collectives = false;  ///< what sequence parallelism gathers or scatters is laid out anew by a copy
+  bool regathered_inputs = true;  ///< sequence parallelism keeps a product's input divided, and gathers it again
+  bool copied_collectives =
+      false;  ///< sequence parallelism copies the tensors that it gathers or scatters into another order
   std::int64_t gradient_bytes = 0;  ///< bytes of an element that is reduced; 0: those of the gradient buffer
 
   // Host.

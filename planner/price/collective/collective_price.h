@@ -40,7 +40,7 @@ namespace plumb { inline namespace planner {
 struct CollectivePrices {
   LinkCost node;                            ///< effective bandwidth and latency of a hop inside a node
   LinkCost network;                         ///< effective bandwidth and latency of one device's NIC share
-  std::vector<ShapeCorrection> all_reduce;  ///< from measured {bytes, group size}; empty: the formulas
+  std::vector<ShapeCorrection> all_reduce;  ///< measured {bytes, group size}; empty: the formulas
   int mesh_devices = 0;  ///< devices of a node with a link for each pair of devices; 0: the node has switches
   std::optional<NcclMachine> nccl;
   std::vector<CollectiveTable> tables;

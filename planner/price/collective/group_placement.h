@@ -11,7 +11,7 @@ namespace plumb { inline namespace planner {
 struct GroupPlacement {
   int ranks = 1;
   int nodes = 1;
-  int ranks_per_node = 1;  ///< on the node that has the fewest of them
+  int ranks_per_node = 1;  ///< ranks on the node that has the fewest of them
 
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };

@@ -18,7 +18,7 @@
 namespace plumb { inline namespace planner {
 
 struct CollectiveObservation {
-  NcclEstimate estimate;  ///< from NCCL's model without constants
+  NcclEstimate estimate;  ///< estimate of NCCL's model without constants
   Seconds measured{0};    ///< above 0
 };
 

@@ -50,15 +50,15 @@ struct LayerOps {
   PassOps forward;
   PassOps input_grad;
   PassOps weight_grad;
-  PassOps rebuild_selective;  ///< what StackSpec::selective rebuilds
+  PassOps rebuild_selective;  ///< kernels that StackSpec::selective rebuilds
   PassOps rebuild_full;       ///< a transformer layer's forward again
 };
 
 /// Bytes of one element.
 struct ElementBytes {
   double activation = 2;
-  double gathered = 2;  ///< of what a tensor group gathers: 1 where it is quantized before
-  double gradient = 4;  ///< of the buffer in which weight gradients accumulate
+  double gathered = 2;  ///< of a tensor that a tensor group gathers: 1 if quantized before
+  double gradient = 4;  ///< of the buffer where weight gradients accumulate
   double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
 };
 

@@ -16,7 +16,7 @@
 //   none       all are kept
 //   selective  the outputs of norms and of the MLP's activation are dropped; one layer's are rebuilt at a time
 //   full       each transformer layer keeps its input; one layer is rebuilt at a time
-// Where the backward is split, tensors rebuilt at I wait for W, so that all layers' stand at once. With R actions F
+// With a split backward, tensors rebuilt at I wait for W, so that all layers' stand at once. With R actions F
 // keeps the stage's input and R holds all the rest (docs/design.md, rule 5).
 
 #include <cstdint>
