@@ -68,8 +68,8 @@ struct GraphNode {
   int segment = -1;         ///< use of a block to which the node belongs, which recomputation rebuilds as one; -1: none
   bool tokens = false;      ///< the output is integers, without a gradient
   bool needs_grad = true;   ///< the node, or one before it, has parameters to learn
-  /// The kind of layer that the executor runs (kernels/layer/layer.h); where it is set, it gives the kernels, tensors and
-  /// FLOPs.
+  /// The kind of layer that the executor runs (kernels/layer/layer.h); where it is set, it gives the kernels, tensors
+  /// and FLOPs.
   std::optional<Layer> layer;
   bool runs = false;  ///< the executor runs the node: it has a layer, or nothing to compute
   std::vector<ParameterTensor> parameters;

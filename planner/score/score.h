@@ -4,9 +4,9 @@
 //   SourceScore score = score_rows(library, {"vtrain_multi.json", rows});
 //   score.step_time.mean_pct; score.skipped; score.rows
 //
-// A row is predicted like in `plumb simulate`: its schedule is simulated with the prices of its layout, each transfer
-// on links of its own. Rows of a single layer ("kind": "single transformer layer ...") are compared with the sums of
-// one layer's passes.
+// A row is predicted like in `plumb simulate --links private`: its schedule is simulated with the prices of its layout,
+// each transfer on links of its own. Rows of a single layer ("kind": "single transformer layer ...") are compared with
+// the sums of one layer's passes.
 
 #include <optional>
 #include <string>
