@@ -35,9 +35,9 @@ struct PassPrice {
   Seconds compute{0};
   Seconds host{0};            ///< that the host takes to launch all of it
   double host_sharpness = 0;  ///< spec/stack_spec.h
-  using ByKind = std::array<Seconds, kCollectiveKindCount>;
+  using ByKind = std::array<Seconds, kPricedCollectiveCount>;
   std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind]; what blocks
-  std::array<std::array<std::int64_t, kCollectiveKindCount>, kInnerGroupCount> collective_bytes{};
+  std::array<std::array<std::int64_t, kPricedCollectiveCount>, kInnerGroupCount> collective_bytes{};
 
   PassPrice& operator+=(const PassPrice& other);
 };
