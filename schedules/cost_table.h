@@ -16,20 +16,16 @@
 #include <vector>
 
 #include "schedules/action.h"
+#include "schedules/collective_kind.h"
 #include "schedules/time.h"
 
 namespace plumb { inline namespace schedules {
 
 enum class Group : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr int kGroupCount = 5;
-enum class CollectiveKind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
-inline constexpr int kCollectiveKindCount = 5;
 
 /// Returns "tensor", "context", "expert", "data" or "pipeline".
 std::string_view group_name(Group group);
-
-/// Returns "all_reduce", "all_gather", "reduce_scatter", "all_to_all" or "broadcast".
-std::string_view collective_name(CollectiveKind kind);
 
 /// A piece of an action's cost: computing, or one collective.
 struct Segment {

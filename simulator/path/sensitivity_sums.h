@@ -37,7 +37,7 @@ class SensitivitySums {
   const CostTable& costs_;
   StageNeighbors neighbors_;
   Sensitivity result_;
-  std::array<std::array<Seconds, kCollectiveKindCount>, kGroupCount> collectives_{};
+  std::array<std::array<Seconds, kPricedCollectiveCount>, kGroupCount> collectives_{};
   std::map<std::pair<int, int>, LinkSensitivity> links_;
   std::map<std::string, Seconds> capacities_;
 };

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "planner/price/layer/layer_price.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int kMicrobatches = 2, kRanks = 2;
 
-using Bytes = std::array<std::int64_t, kCollectiveKindCount>;
+using Bytes = std::array<std::int64_t, kPricedCollectiveCount>;
 
 /// Of one rank in a step, as the planner prices it.
 Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
@@ -29,14 +30,9 @@ Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
   return bytes;
 }
 
-Bytes exchanged_bytes(const std::array<std::int64_t, kCollectiveOpCount>& by_op) {
-  const auto of = [&](CollectiveOp op) { return by_op[static_cast<std::size_t>(op)]; };
+Bytes exchanged_bytes(const std::array<std::int64_t, kCollectiveKindCount>& by_kind) {
   Bytes bytes{};
-  bytes[static_cast<std::size_t>(CollectiveKind::kAllReduce)] = of(CollectiveOp::kAllReduce);
-  bytes[static_cast<std::size_t>(CollectiveKind::kAllGather)] = of(CollectiveOp::kAllGather);
-  bytes[static_cast<std::size_t>(CollectiveKind::kReduceScatter)] = of(CollectiveOp::kReduceScatter);
-  bytes[static_cast<std::size_t>(CollectiveKind::kAllToAll)] = of(CollectiveOp::kAllToAll);
-  bytes[static_cast<std::size_t>(CollectiveKind::kBroadcast)] = of(CollectiveOp::kBroadcast);
+  std::copy_n(by_kind.begin(), bytes.size(), bytes.begin());
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "planner/price/collective/collective_price.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -65,6 +66,8 @@ Seconds ring_time(const CollectivePrices& prices, const GroupPlacement& placemen
       return ring_pass(prices, placement, buffer);
     case CollectiveKind::kAllToAll:
       return all_to_all(prices, placement, buffer);
+    default:
+      assert(is_priced(kind));
   }
   return Seconds{0};
 }

@@ -221,7 +221,7 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
   // Blocks of keys and values travel beside the attention of the last blocks.
   if (stack.context == ContextKind::kRing) {
     const auto group = static_cast<std::size_t>(Group::kContext);
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       Seconds& time = price.collective_seconds[group][kind];
       const Seconds hidden = std::min(time, attention);
       if (!(hidden.count() > 0)) continue;
@@ -319,7 +319,7 @@ PassPrice& PassPrice::operator+=(const PassPrice& other) {
   host_sharpness = std::max(host_sharpness, other.host_sharpness);
   host += other.host;
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       collective_seconds[group][kind] += other.collective_seconds[group][kind];
       collective_bytes[group][kind] += other.collective_bytes[group][kind];
     }
@@ -331,7 +331,7 @@ PassPrice whole_backward(const LayerPrice& price) {
   PassPrice whole = price.input_grad;
   whole += price.weight_grad;
   const auto tensor = static_cast<std::size_t>(Group::kTensor);
-  for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+  for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
     if (!(price.hidden[kind].count() > 0)) continue;
     Seconds& time = whole.collective_seconds[tensor][kind];
     std::int64_t& bytes = whole.collective_bytes[tensor][kind];
@@ -363,7 +363,7 @@ std::vector<Segment> segments_for(const PassPrice& price) {
   segments.reserve(count);
   if (compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = compute});
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       if (!(price.collective_seconds[group][kind].count() > 0)) continue;
       segments.push_back({.kind = Segment::Kind::kCollective,
                           .seconds = price.collective_seconds[group][kind],

@@ -37,9 +37,9 @@ struct PassPrice {
   Seconds compute{0};
   Seconds host{0};            ///< time that the host takes to launch the whole pass
   double host_sharpness = 0;  ///< see spec/stack_spec.h
-  using ByKind = std::array<Seconds, kCollectiveKindCount>;
+  using ByKind = std::array<Seconds, kPricedCollectiveCount>;
   std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind] blocking time
-  std::array<std::array<std::int64_t, kCollectiveKindCount>, kInnerGroupCount> collective_bytes{};
+  std::array<std::array<std::int64_t, kPricedCollectiveCount>, kInnerGroupCount> collective_bytes{};
 
   PassPrice& operator+=(const PassPrice& other);
 };
