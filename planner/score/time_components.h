@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/evaluation.h"
 #include "planner/spec/layout.h"
 #include "schedules/time.h"
 
@@ -29,10 +29,9 @@ std::string_view component_name(TimeComponent component);
 /// [TimeComponent]; they sum up to the step's time.
 using TimeComponents = std::array<Seconds, kTimeComponentCount>;
 
-/// Of a priced layout whose step takes `step_time`. Without a stack all of a pass's compute counts as memory-bound or
+/// Divides `step_time`, which the evaluated layout takes. Without a stack all of a pass's compute counts as memory-bound or
 /// product by its kernels' kind in kernels/layer/layer.h; only training with a stack is told apart here, otherwise
 /// compute is one sum under kGemm.
-TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
-                               Seconds step_time);
+TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluation, Seconds step_time);
 
 }}  // namespace plumb::planner

@@ -118,7 +118,7 @@ struct Training {
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = arguments.backend == "cuda" ? runnable_prediction(plan) : cpu_prediction(plan);
+  const Evaluation predicted = arguments.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = steps,
                              .seed = arguments.seed,
