@@ -294,6 +294,7 @@ int simulate_verb(const SimulateArguments& arguments) {
   if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
   Evaluation& found = planned.search.ranked.front();
   const Plan plan = plan_of(planned, found);
+  found.priced.notes.clear();  // they are about a choice of split, and the plan has made it
   return simulate_plan(planned.pricing, plan, std::move(found.priced), arguments);
 }
 
