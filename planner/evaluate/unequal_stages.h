@@ -34,7 +34,8 @@ struct Handover {
 };
 
 struct UnequalStages {
-  PricedLayout priced;
+  PricedLayout priced;          ///< of `layout` itself
+  CostTable costs;              ///< [stage] on its rank's mesh
   std::vector<Layout> layouts;  ///< [pipeline rank] of its mesh, with the micro-batch of one of its ranks
   std::vector<Handover> handovers;
 };

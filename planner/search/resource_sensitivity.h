@@ -2,7 +2,7 @@
 // How the step changes with each figure of the cluster: peak FLOP/s, memory bandwidth, the links' bandwidths and
 // latencies.
 //
-//   for (const ResourceSensitivity& by : resource_sensitivity(plan, *evaluate(plan).predicted)) by.figure,
+//   for (const ResourceSensitivity& by : resource_sensitivity(plan, evaluate(plan))) by.figure,
 //   by.elasticity
 //
 // From one simulation: the actions of its critical path are priced anew for each figure a little larger and a little
@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/evaluate/evaluation.h"
+#include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
 #include "simulator/network/network_sensitivity.h"
 
@@ -26,10 +28,10 @@ struct ResourceSensitivity {
 /// One for each figure above 0 that the cluster has. What measured samples price does not move with the data sheet.
 /// Empty without a critical path where nothing is shared. A topology of the user's own has no figures of the cluster,
 /// and links that failed leave the ways that they left.
-std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted);
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Evaluation& evaluation);
 
-/// `gradient` is of the prediction's network, which `options` made.
-std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
+/// `gradient` is of the evaluation's network, which `options` made.
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Evaluation& evaluation,
                                                       const NetworkGradient& gradient, const NetworkOptions& options);
 
 }}  // namespace plumb::planner

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "executor/run_spec.h"
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/plan.h"
 
 namespace plumb { inline namespace tools {
@@ -23,10 +24,10 @@ struct RunSettings {
   bool offload_optimizer = false;  ///< also where the plan does not say so
 };
 
-/// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).
+/// The spec that replays exactly the schedule that was simulated (`evaluation` is the plan's).
 /// Throws SpecError naming what the cpu backend does not run: experts divided otherwise than over the tensor group,
 /// tf32, fp8, gradients that are not in fp32.
-RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
+RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSettings& settings);
 
 /// What tensors of a precision are stored in; none: fp32.
 std::optional<HalfFormat> half_format(Precision precision);

@@ -4,16 +4,16 @@
 
 #include <string>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/unequal_stages.h"
 #include "planner/search/plan.h"
-#include "planner/search/predict.h"
 
 namespace plumb { inline namespace tools {
 
 struct MeshPrediction {
   UnequalStages stages;
-  Predicted predicted;  ///< with the timeline; rates of the prediction count the meshes' devices
-  int devices = 0;      ///< that the meshes need
+  Evaluation evaluation;  ///< with the timeline; its rates count the meshes' devices
+  int devices = 0;        ///< that the meshes need
 };
 
 /// `reshard`: direct, all-gather or broadcast; empty: the fastest for each pair of meshes. Says on stderr where the

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/plan.h"
 #include "tools/inputs/arguments.h"
 #include "tools/runs/lower_plan.h"
@@ -12,14 +13,14 @@ namespace plumb { inline namespace tools {
 /// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
 void require_cpu_arguments(const ReplayArguments& arguments);
 
-/// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
-Predicted runnable_prediction(const Plan& plan);
+/// The plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
+Evaluation runnable_evaluation(const Plan& plan);
 
 /// Throws SpecError if so many bytes, of all ranks together, are more than this machine's memory.
 void require_room(double bytes);
 
 /// Returns it for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
-Predicted cpu_prediction(const Plan& plan);
+Evaluation cpu_evaluation(const Plan& plan);
 
 /// The file's contents, or the text that the tool carries for an empty path.
 std::string training_text(const std::string& path);

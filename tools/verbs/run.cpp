@@ -119,7 +119,7 @@ struct Training {
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
   const Plan plan = plan_input(replay.plan);
-  const Predicted predicted = replay.backend == "cuda" ? runnable_prediction(plan) : cpu_prediction(plan);
+  const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, steps));
   spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);
   Training training{.spec = scheduled(std::move(spec), plan, replay.schedule),
