@@ -25,7 +25,7 @@ struct Evaluation {
   std::vector<std::vector<Layer>> layers;  ///< [model part]; empty lists where the executor does not run a graph
   Schedule lowered;                        ///< empty where evaluate_sums() did not need it
   std::optional<NetworkSpec> network;      ///< whose links the transfers share; nothing where each has its own
-  std::string why_private;                 ///< why shared links were asked for and are not simulated; empty: they are
+  std::string why_private;                 ///< the reason if shared links were asked for and are not simulated
   Simulation simulation;
   StepRates rates;
   std::string infeasible;  ///< why it cannot exist or does not fit, and the nearest change that helps; empty: it fits
@@ -44,7 +44,7 @@ struct EvaluationOptions {
 Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced, const Schedule& order,
                     const EvaluationOptions& options = {});
 
-/// The same in the order that the layout names. Throws as price_layout does, too.
+/// Evaluates the layout in the order that it names. Throws as price_layout does, too.
 Evaluation evaluate(Pricing& pricing, const Layout& layout, const EvaluationOptions& options = {});
 
 /// Returns the sums of evaluate() without network and timeline. The order is not made in full where its steady state is
@@ -57,7 +57,7 @@ StepRates rates_of(const Pricing& pricing, const ClusterSpec& cluster, SimTime m
 
 Prediction prediction_of(const Evaluation& evaluation);
 
-/// What a reader should know of the split and of the links.
+/// Returns the notes about the split and the links that a reader should see.
 std::vector<std::string> notes_of(const Evaluation& evaluation);
 
 }}  // namespace plumb::planner

@@ -1,5 +1,6 @@
 #pragma once
-// What a plan promises, in the terms of `plumb simulate --json`: the sums of its simulation, and the rates that follow.
+// The promise of a plan, in the terms of `plumb simulate --json`: the sums of its simulation, and the rates that
+// follow.
 
 #include <string>
 
@@ -10,7 +11,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// What a step's time means for the training.
+/// The rates at which a training goes with steps of that time.
 struct StepRates {
   double samples_per_second = 0;  ///< sequences, images
   double tokens_per_second = 0;   ///< 0 where samples are no sequences

@@ -125,7 +125,7 @@ void slow_down(StageCosts& costs, Op op, Seconds by) {
   if (by.count() > 0 && !parts.empty()) parts.front().push_back({.kind = Segment::Kind::kCompute, .seconds = by});
 }
 
-/// How long an operation of the stage lasts.
+/// Returns the time of an operation of the stage.
 Seconds segment_seconds(const StageCosts& costs, Op op) {
   Seconds seconds{0};
   for (const Segment& segment : costs.segments[static_cast<std::size_t>(op)].front()) seconds += segment.seconds;
@@ -137,7 +137,7 @@ bool reduces_in_buckets(const Layout& layout, const StageOrder& order) {
   return layout.bucket_mib > 0 && layout.zero <= 1 && layout.data * layout.context > 1 && !order.copies;
 }
 
-/// Of one layer, inside the stage's last B, or its last W where backwards are split.
+/// Returns the time of one layer inside the stage's last B, or inside its last W where backwards are split.
 Seconds last_backward(const LayerPrice& price, Recompute recompute, BackwardForm form) {
   if (form.split) return total(price.weight_grad);
   const Seconds rebuild = form.recompute_actions ? Seconds{0} : total(rebuild_price(price, recompute));

@@ -9,14 +9,14 @@
 // a stage, the sum over its layers:
 //   F, I, W          kernels and tensor-group collectives (price/layer/layer_price.h); B is I and W; with R actions
 //                    recomputation is R's, otherwise it stands at the head of B and I
-//   REDUCE_GRAD      all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3); routed
-//                    experts' over their own replicas; less the part that a stack hides beside the stage's last backward.
-//                    With buckets (evaluate/gradient_buckets.h) each bucket is priced whole, inside that backward
+//   REDUCE_GRAD      all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3); those of
+//                    routed experts over their own replicas; less the part that a stack hides beside the stage's last
+//                    backward. With buckets (evaluate/gradient_buckets.h) each is priced whole, inside that backward
 //   UNSHARD          all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
 //                    layer beside the pass: the first layer is left, and what lasts longer than the pass
 //   OFFLOAD, RELOAD  the stage's activations of a micro-batch over the device's link to its host
-//   OPTIMIZER_STEP   AdamW on the rank's shard, or on the CPU (evaluate/host_offload.h); the stages of a tied table first
-//                    sum its gradient between them
+//   OPTIMIZER_STEP   AdamW on the rank's shard, or on the CPU (evaluate/host_offload.h); the stages of a tied table
+//                    first sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
 // them. Links follow the placement of the pipeline ranks' devices.
 
@@ -32,7 +32,8 @@
 
 namespace plumb { inline namespace planner {
 
-/// What prices depend on in an order besides where its stages lie: it is the same for any number of micro-batches.
+/// The facts of an order that prices depend on, besides the places of its stages. They are the same for any number of
+/// micro-batches.
 struct StageOrder {
   unsigned operations = 0;                ///< a bit for each Op that the order has
   int parts = 1;                          ///< model parts

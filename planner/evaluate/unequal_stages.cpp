@@ -51,7 +51,7 @@ Layout layout_on(Layout layout, const RankMesh& mesh, const std::vector<int>& sp
   return layout;
 }
 
-/// Of one pipeline's part of a mesh.
+/// The part of a mesh that belongs to one pipeline.
 TensorMesh tensor_mesh(const Layout& on_mesh, int pipelines) {
   return {.data = on_mesh.data / pipelines,
           .tensor = on_mesh.tensor,

@@ -63,7 +63,8 @@ SearchResult best_layouts(Pricing& pricing, const LayoutRequest& request, const 
   std::vector<Evaluation> feasible;
   for (Evaluation& ranked : result.ranked) {
     const Plan plan = plan_of(pricing, ranked, order);
-    std::optional<PricedLayout> priced;  // the search has priced other actions than those of a schedule of the user's own
+    std::optional<PricedLayout>
+        priced;  // the search has priced other actions than those of a schedule of the user's own
     if (!order) priced = std::move(ranked.priced);
     Evaluation evaluation = evaluate(pricing, plan, std::move(priced),
                                      {.simulation = {.record_timeline = false}, .network = NetworkOptions{}});

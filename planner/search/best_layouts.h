@@ -3,8 +3,8 @@
 //
 //   SearchResult found = best_layouts(pricing, parse_layout("tp=2"), {.keep = 5}, std::nullopt);
 //
-// The search gives every transfer its links to itself (search/search.h). The layouts that it ranks are then evaluated as
-// `plumb simulate` does, with messages and collectives on the cluster's links, and ranked by that time.
+// The search gives every transfer its links to itself (search/search.h). The layouts that it ranks are then evaluated
+// as `plumb simulate` does, with messages and collectives on the cluster's links, and ranked by that time.
 
 #include <optional>
 
@@ -13,8 +13,8 @@
 
 namespace plumb { inline namespace planner {
 
-/// With an `order` only layouts of its ranks, stages and micro-batches count. Throws as search_layouts does, and SpecError
-/// if the request has another pp or v than the order.
+/// Returns the best layouts, ranked. With an `order` only layouts of its ranks, stages and micro-batches count. Throws
+/// as search_layouts does, and SpecError if the request has another pp or v than the order.
 SearchResult best_layouts(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options,
                           const std::optional<Schedule>& order);
 

@@ -17,9 +17,8 @@ namespace {
 std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
   const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout);
   if (!conflict) return std::nullopt;
-  return Evaluation{.layout = plan.layout,
-                    .infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict),
-                    .exists = false};
+  return Evaluation{
+      .layout = plan.layout, .infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict), .exists = false};
 }
 
 /// True if the network is the cluster's own with nothing wrong with it.
@@ -54,9 +53,8 @@ Evaluation evaluate(Pricing& pricing, const Plan& plan, std::optional<PricedLayo
                          (!options.network || is_plain(*options.network));
   const Schedule order = only_sums ? short_order_of(plan.training, plan.layout) : order_of(plan);
   if (!priced) priced = price_layout(pricing, plan.layout, order);
-  Evaluation result = only_sums
-                          ? evaluate_sums(pricing, plan.layout, std::move(*priced), options.simulation.sends)
-                          : evaluate(pricing, plan.layout, std::move(*priced), order, options);
+  Evaluation result = only_sums ? evaluate_sums(pricing, plan.layout, std::move(*priced), options.simulation.sends)
+                                : evaluate(pricing, plan.layout, std::move(*priced), order, options);
   result.infeasible = why_too_large(pricing, plan, result);
   return result;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// An object whose job is to explain: what to change so that a layout that does not fit does.
+// The advice for a layout that does not fit: the nearest change with which it does.
 //
 //   FitAdvisor advisor(pricing, fixed_keys);
 //   advisor.shortfall_of(layout);     // rank 0 lacks 3.2 GiB
@@ -30,9 +30,9 @@ class FitAdvisor {
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout);
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout, const PricedLayout& priced);
 
-  /// One key if possible: sequence parallelism, sharding, recomputation, smaller micro-batches, one chunk a rank,
-  /// tensor or pipeline ranks in place of replicas. Failing these another layout; failing that the device memory or the
-  /// number of devices that would do. One clause.
+  /// Returns the nearest change, as a clause. It is one key if possible: sequence parallelism, sharding, recomputation,
+  /// smaller micro-batches, one chunk a rank, tensor or pipeline ranks in place of replicas. If no key helps it is
+  /// another layout, and failing that the device memory or the number of devices that would suffice.
   std::string nearest_change(const Layout& layout);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// The best layouts of a model on a cluster where each transfer has its links to itself. search/best_layouts.h ranks them
-// on the cluster's shared links.
+// The best layouts of a model on a cluster where each transfer has its links to itself. search/best_layouts.h ranks
+// them on the cluster's shared links.
 //
 //   Pricing pricing(model, cluster, training);
 //   SearchResult found = search_layouts(pricing, parse_layout("tp=2"), {.keep = 5});
@@ -42,9 +42,9 @@ struct SearchResult {
   std::string infeasible;  ///< where nothing is feasible: by how much, and the nearest change that helps
 };
 
-/// Throws SpecError or ScheduleError for the user's mistakes (see make_schedule); a layout that cannot exist or does not
-/// fit is a rejection. Where nothing fits, the request leaves offload open and the cluster names its host, the search is
-/// made again with the optimizer offloaded, then with activations too.
+/// Throws SpecError or ScheduleError for the user's mistakes (see make_schedule); a layout that cannot exist or does
+/// not fit is a rejection. Where nothing fits, the request leaves offload open and the cluster names its host, the
+/// search is made again with the optimizer offloaded, then with activations too.
 SearchResult search_layouts(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options = {});
 
 }}  // namespace plumb::planner

@@ -13,7 +13,7 @@ struct PresetArguments {
   bool json = false;
 };
 
-/// What is asked of a planner: model and cluster by preset or file, the training, and what of the layout is fixed.
+/// A question to the planner: model and cluster by preset or file, the training, and the fixed keys of the layout.
 struct QuestionArguments {
   std::string model;
   std::string cluster;
@@ -159,7 +159,7 @@ struct MeshArguments {
   std::string reshard;  ///< between these: direct, all-gather (also if empty), broadcast
 };
 
-/// What `run` and `validate` have in common: the work, the hardware and the training.
+/// The arguments that `run` and `validate` share: the work, the hardware and the training.
 struct ReplayArguments {
   std::string plan;            ///< a plan file, or for `run` a network's name
   ScheduleArguments schedule;  ///< instead of the plan's own, if it has a name; backend timed: with timed.costs
@@ -184,7 +184,7 @@ struct LayerModelArguments {
   int replicas = 1;
 };
 
-/// What a rank keeps of activations and state.
+/// The activations and the state that a rank keeps.
 struct StateArguments {
   int recompute_every = 0;          ///< layers of which one keeps its input; 0: as the plan says
   bool zero_layerwise = false;      ///< ZeRO 2 and 3 move gradients and weights layer by layer

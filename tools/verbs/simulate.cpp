@@ -76,7 +76,7 @@ NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double
   return network;
 }
 
-/// What a timeline explains, added to what is known besides. Where transfers share links the path alone tells no
+/// Adds to the report what a timeline explains. Where transfers share links the path alone tells no
 /// sensitivity.
 ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
                         const Simulation& simulation) {
@@ -150,7 +150,7 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
-/// How the step varies, if that is asked for: on those links, of that many data-parallel replicas.
+/// Returns the variation of the step if it is asked for, on those links and with that many data-parallel replicas.
 std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                     int replicas, const SimulateArguments& arguments) {
   if (arguments.noise.empty()) return {};

@@ -123,7 +123,7 @@ Evaluation evaluation_of(const Plan& plan, const ReplayArguments& replay) {
   return std::move(meshes.evaluation);
 }
 
-/// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
+/// Replays the plan on the CPU or on a GPU. Returns nothing on all but the first of several processes.
 std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
   const bool on_gpu = replay.backend == "cuda";

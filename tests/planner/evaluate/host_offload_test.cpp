@@ -96,7 +96,7 @@ TEST_CASE("a node's host must hold what all its devices offload") {
   costs.stages.resize(1);
   costs.stages[0].memory.forward_bytes = 1000;
   const Layout layout{.data = 8, .offload = {.optimizer = true, .activations = true}};
-  // Of four activations two stay, and the one whose backward comes next.
+  // Two of four activations stay, and the one whose backward comes next.
   const auto bytes = host_bytes_by_rank(costs, {5000}, layout, order);
   REQUIRE(bytes.size() == 1);
   CHECK(bytes[0] > 5000);
