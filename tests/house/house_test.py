@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+SCRIPTS = ("names.py", "include_direction.py", "mirror.py", "prose.py", "headers_alone.py")
 HERE = pathlib.Path(__file__).parent
 COMPILER = sys.argv[1:]
 
@@ -45,6 +46,15 @@ BROKEN = {
         {"schedules/clock.h": header("schedules", "struct Clock {\n  int limit = 0;\n};", '\n#include "schedules/passes/limit.h"\n'),
          "schedules/passes/limit.h": header("schedules", "struct Limit {\n  int most = 0;\n};")},
         "include_direction.py", 'the room schedules may not include "schedules/passes/limit.h"'),
+    "a test without its source": (
+        {"tests/schedules/clock_test.cpp": "int main() {}\n"},
+        "mirror.py", "tests/schedules/clock_test.cpp: there is no schedules/clock.h or .cpp"),
+    "a comment that leans on nothing": (
+        {"schedules/clock.h": header("schedules", "/// Of a rank.\nint ticks();")},
+        "prose.py", 'schedules/clock.h:5: the comment begins with "Of a rank."'),
+    "a page with a long line": (
+        {"schedules/README.md": "# schedules\n\n" + "word " * 30 + "\n"},
+        "prose.py", "schedules/README.md:3: 150 characters, at most 120"),
     "a header that needs another": (
         {"simulator/engine/engine.h": header("simulator", "struct Engine {\n  Action next;\n};")},
         "headers_alone.py", "simulator/engine/engine.h does not compile alone"),
@@ -64,7 +74,7 @@ def check(script, files):
 
 def main():
     failures = []
-    for script in ("names.py", "include_direction.py", "headers_alone.py"):
+    for script in SCRIPTS:
         sound = check(script, SOUND)
         if sound.returncode != 0:
             failures.append(f"{script} refuses a sound house: {sound.stdout}{sound.stderr}")
@@ -73,7 +83,7 @@ def main():
         if found.returncode != 1 or expected not in found.stdout:
             failures.append(f"{what}: {script} says {found.stdout!r}, exit {found.returncode}; expected {expected!r}")
     print("\n".join(failures))
-    print(f"[cases] {len(BROKEN) + 3 - len(failures)} passed, {len(failures)} failed")
+    print(f"[cases] {len(BROKEN) + len(SCRIPTS) - len(failures)} passed, {len(failures)} failed")
     sys.exit(1 if failures else 0)
 
 

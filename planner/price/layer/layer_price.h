@@ -15,8 +15,8 @@
 // The head's small all-gather carries the maximum, the sum and the target's logit of a softmax over a vocabulary that t
 // ranks divide. With sp, the gradients of the parameters that every tensor rank has are summed in fp32: norms with I,
 // biases of the row-parallel products with W. The cpu backend runs these collectives in fp32
-// (tests/tools/tensor_traffic_test.cpp).
-// products with W. These are the collectives that the cpu backend runs, in fp32; tests/tools/tensor_traffic_test.cpp.
+// (tests/tools/whole/tensor_traffic_test.cpp).
+// products with W. These are the collectives that the cpu backend runs, in fp32; tests/tools/whole/tensor_traffic_test.cpp.
 
 #include <array>
 #include <cstdint>

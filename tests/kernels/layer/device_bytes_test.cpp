@@ -1,4 +1,4 @@
-// tests/tools/device_memory_test.cpp compares these bytes with the device's own layers.
+// tests/tools/whole/device_memory_test.cpp compares these bytes with the device's own layers.
 
 #include "kernels/layer/layer.h"
 
