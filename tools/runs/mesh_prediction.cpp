@@ -23,7 +23,7 @@ std::optional<ReshardingKind> kind_of(const std::string& name) {
   return {};
 }
 
-/// Of the devices that the meshes need.
+/// Returns the prediction on the devices that the meshes need.
 Prediction prediction_of(const Pricing& pricing, const Simulation& simulation, int devices) {
   const Seconds step_time = to_seconds(simulation.makespan);
   const TrainingSpec& training = pricing.training();

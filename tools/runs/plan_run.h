@@ -1,5 +1,5 @@
 #pragma once
-// A plan made runnable on this machine, and the text that it trains on.
+// A plan is checked to be runnable on this machine, and gets the text that it trains on.
 
 #include <string>
 
@@ -8,22 +8,23 @@
 
 namespace plumb { inline namespace tools {
 
-/// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
+/// Throws UsageError if the cpu backend is given no plan.
 void require_cpu_arguments(const RunArguments& arguments);
 
-/// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
+/// Returns the plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
 Predicted runnable_prediction(const Plan& plan);
 
-/// Throws SpecError if so many bytes, of all ranks together, are more than this machine's memory.
+/// Throws SpecError if `bytes`, the sum over all ranks, are more than this machine's memory.
 void require_room(double bytes);
 
-/// Returns it for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
+/// Returns runnable_prediction() for the cpu backend. Throws SpecError if all ranks together would take more than this
+/// machine's memory.
 Predicted cpu_prediction(const Plan& plan);
 
-/// The file's contents, or the text that the tool carries for an empty path.
+/// Returns the contents of the file, or the text that is built into the tool if the path is empty.
 std::string training_text(const std::string& path);
 
-/// The path, or what the text that the tool carries is called.
+/// Returns the path, or the name of the built-in text if the path is empty.
 std::string text_name(const std::string& path);
 
 }}  // namespace plumb::tools

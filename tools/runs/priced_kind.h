@@ -1,5 +1,5 @@
 #pragma once
-// The planner's name of what an executor's collective does.
+// Collectives of the executor are mapped to those of the planner.
 
 #include <optional>
 
@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace tools {
 
-/// Nothing for those that the planner does not price.
+/// Returns the planner's kind of a collective, or nothing if the planner does not price it.
 std::optional<CollectiveKind> priced_kind(CollectiveOp op);
 
 }}  // namespace plumb::tools

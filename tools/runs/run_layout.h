@@ -1,5 +1,5 @@
 #pragma once
-// What `plumb run` may change of how a plan's or a network's model lies over its ranks.
+// Options of `plumb run` change how the model of a plan or of a network lies over its ranks.
 
 #include <string>
 #include <vector>
@@ -9,15 +9,16 @@
 
 namespace plumb { inline namespace tools {
 
-/// "tp2,dp2" or "tp2,dp2tp2": a mesh for each pipeline rank, whose tensor ranks (tp) and replicas (dp) are 1 where they
-/// are not named. Throws InputError unless it is such a list.
+/// Returns a mesh for each pipeline rank of "tp2,dp2" or "tp2,dp2tp2"; tensor ranks (tp) and replicas (dp) that are not
+/// named are 1. Throws UsageError unless the text is such a list.
 std::vector<StageMesh> parse_meshes(const std::string& text);
 
-/// Meshes, resharding, recomputation of every so many layers, what ZeRO divides: those that are asked for. Throws
-/// InputError if one is asked for that needs another, or meshes are not one for each pipeline rank.
+/// Sets the meshes, the resharding, the recomputation of every so many layers and the unit that ZeRO divides, where the
+/// arguments ask for them. Throws UsageError if a resharding is asked for without meshes, and InputError if there is
+/// not one mesh for each pipeline rank.
 void apply_layout_arguments(RunSpec& spec, const RunArguments& arguments);
 
-/// Whether some stage has copies whose gradients are reduced.
+/// Returns true if some stage has copies whose gradients are reduced.
 bool has_replicas(const RunSpec& spec);
 
 }}  // namespace plumb::tools

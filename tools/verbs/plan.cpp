@@ -20,7 +20,7 @@ std::int64_t peak_of(const Prediction& prediction) {
   return *std::ranges::max_element(prediction.peak_memory_bytes);
 }
 
-/// The keys that decide; how the layers split is said in the notes.
+/// Returns the layout without its split, which the notes print.
 std::string keys_text(Layout layout) {
   layout.split.clear();
   return to_text(layout);

@@ -28,7 +28,7 @@ bool is_exchange(CollectiveOp op) {
   return op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
 }
 
-/// Of rings, and of all_to_all; the model has no trees without NCCL's constants.
+/// Returns the model's time of rings and of all_to_all; the model has no trees without NCCL's constants.
 std::optional<Seconds> predicted(const LinkSpec& link, const CollectiveSample& sample) {
   const std::optional<CollectiveKind> kind = priced_kind(sample.op);
   if (!kind || sample.algorithm != CollectiveAlgorithm::kRing) return std::nullopt;

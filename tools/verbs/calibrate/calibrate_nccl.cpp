@@ -26,7 +26,8 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// What the model says of it on that cluster; NCCL's own choice is its guess.
+/// Returns the model's prediction on that cluster, with the algorithm and the protocol that NCCL is predicted to
+/// choose.
 std::optional<PricedCollective> predicted(const std::optional<ClusterSpec>& base, const CollectiveSample& sample) {
   const std::optional<CollectiveKind> kind = priced_kind(sample.op);
   if (!base || !kind || sample.members < 2) return std::nullopt;
