@@ -11,7 +11,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-constexpr Seconds kForNvidiaSmi{30};  // without its daemon it starts the driver for each GPU
+constexpr Seconds kForNvidiaSmi{30};  // without its daemon, nvidia-smi starts the driver for each GPU
 constexpr const char* kMatrix = "nvidia-smi topo -m";
 
 /// Fills `topology` from the table of nvidia-smi. Returns the reason if there is no table, and else an empty text.

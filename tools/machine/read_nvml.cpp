@@ -137,7 +137,7 @@ NvmlGpu describe(const Nvml& nvml, NvmlDevice device) {
   if (nvml.call("nvmlDeviceGetMaxPcieLinkGeneration", device, &generation) == kNvmlSuccess &&
       nvml.call("nvmlDeviceGetMaxPcieLinkWidth", device, &lanes) == kNvmlSuccess)
     own.gpu.pcie_bytes_per_second = pcie_bytes_per_second(pcie_transfers_per_second(generation), lanes);
-  unsigned long nodes = 0;  // a bit a NUMA node
+  unsigned long nodes = 0;  // a bit for each NUMA node
   constexpr unsigned kOfNodes = 0;
   if (nvml.call("nvmlDeviceGetMemoryAffinity", device, 1U, &nodes, kOfNodes) == kNvmlSuccess && nodes != 0)
     own.gpu.numa = __builtin_ctzl(nodes);
