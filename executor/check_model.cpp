@@ -10,7 +10,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Of embedding, block and head: elements of a token between them.
+/// Returns the elements that an embedding, block or head exchanges with the next layer, a token.
 std::int64_t hidden_of(const Layer& layer) {
   return std::max(input_elements(layer, {}), output_elements(layer, {}));
 }
@@ -80,7 +80,6 @@ void check_text(const EmbeddingLayer& embedding, const RunSpec& spec) {
                       i, spec.text_name, spec.text[i], vocab));
 }
 
-/// Height, width and channels.
 struct ImageShape {
   std::int64_t height = 0;
   std::int64_t width = 0;

@@ -58,7 +58,8 @@ void check_meshes(const RunSpec& spec) {
   }
 }
 
-/// Meshes of different shape cut messages between words, which have two numbers in 16 bits.
+/// Requires an even number of values a token, since meshes of different shape cut messages between words, and a word
+/// has two numbers in 16 bits.
 void check_message_words(const RunSpec& spec) {
   if (spec.meshes.empty() || !spec.half) return;
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
@@ -93,7 +94,7 @@ std::vector<Layer> model_layers(const RunSpec& spec) {
   }
 }
 
-/// The layers of each stage over the tensor ranks of its mesh.
+/// Requires that the tensor ranks of its mesh, the expert ranks and the context ranks can divide each layer of a stage.
 void check_layer_division(const RunSpec& spec) {
   const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
   const SequenceCut cut{.sequence = spec.sequence, .slices = ActionTable(spec.schedule).parts()};
@@ -114,7 +115,7 @@ void check_layer_division(const RunSpec& spec) {
   }
 }
 
-/// Routed experts are shared by the ranks of one grid.
+/// Requires meshes of one shape for routed experts, which the ranks of one grid share.
 void check_experts(const RunSpec& spec) {
   const auto is_mixture = [](const Layer& layer) {
     const auto* block = std::get_if<TransformerLayer>(&layer);
@@ -124,7 +125,7 @@ void check_experts(const RunSpec& spec) {
   require(spec.meshes.empty(), "mixtures of experts do not go over meshes of different shapes: give all stages one");
 }
 
-/// Sequence parallelism divides the tokens of each slice of a micro-batch.
+/// Requires that `ranks` tensor ranks divide the tokens of each slice of a micro-batch, for sequence parallelism.
 void check_token_division(const RunSpec& spec, int replicas, int ranks) {
   const int slices = ActionTable(spec.schedule).parts();
   if (!spec.sequence_parallel || ranks == 1) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Where measured time comes from. A test may give a clock of its own.
+// Clocks that measured times are read from. A test may give a clock of its own.
 
 #include <chrono>
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace plumb { inline namespace executor {
 
-/// The time now, from an origin that one clock keeps.
+/// Returns the time now, counted from an origin that one clock keeps.
 using Clock = std::function<SimTime()>;
 
-/// CLOCK_MONOTONIC from the moment of this call on.
+/// Returns a clock that reads CLOCK_MONOTONIC and counts from the moment of this call.
 inline Clock monotonic_clock() {
   const auto origin = std::chrono::steady_clock::now();
   return [origin] { return std::chrono::duration_cast<SimTime>(std::chrono::steady_clock::now() - origin); };

@@ -80,7 +80,8 @@ StepScale CopyCollectives::before_step(int stage_number) {
   return {};
 }
 
-/// All gradients of the rank are complete when it comes to its first step (plan_replay).
+/// Agrees with all ranks on the scale of this step. All gradients of the rank are complete when it comes to its first
+/// step (plan_replay).
 void CopyCollectives::agree() {
   GradientMeasure own;
   for (std::size_t number = 0; number < seat_.stages.size(); ++number) {
@@ -99,9 +100,9 @@ void CopyCollectives::agree() {
   agreed_ = seat_.settle({.square_sum = static_cast<double>(sums[0]), .overflows = sums[1] > 0});
 }
 
-/// All of the rank's tied tables at once, when the first of their stages comes: shares are gathered for all of them
-/// before one is waited for, and pairs are summed in one order on every rank, so that ranks which hold one end of each
-/// of two pairs (copies in both directions) do not wait for each other.
+/// Sums all of the rank's tied tables when the first of their stages comes to its step. Shards are gathered for all
+/// tables before any is waited for, and pairs are summed in one order on every rank. Ranks that hold one end of each of
+/// two pairs (copies in both directions) would otherwise wait for each other.
 void CopyCollectives::sum_tied_tables(int stage_number) {
   const auto has = [](const TiedStages& tied, int stage) { return tied.embedding == stage || tied.head == stage; };
   const bool is_tied = std::ranges::any_of(plan_.tied, [&](const TiedStages& tied) { return has(tied, stage_number); });
@@ -119,7 +120,7 @@ void CopyCollectives::sum_tied_tables(int stage_number) {
   for (std::size_t pair = 0; pair < plan_.tied.size(); ++pair) sum_tied(pair);
 }
 
-/// Both ends of a tied table get embedding's + head's gradient.
+/// Gives both ends of a tied table the gradient embedding's + head's.
 void CopyCollectives::sum_tied(std::size_t pair) {
   const TiedStages& tied = plan_.tied[pair];
   const bool has_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;
@@ -136,7 +137,8 @@ void CopyCollectives::sum_tied(std::size_t pair) {
   stage(number).finish_tied(end);
 }
 
-/// The two ends are divided differently: the first replica of each gives its rows of the whole table.
+/// Sums a table whose two ends are divided differently: the first replica of each end contributes its rows of the whole
+/// table.
 void CopyCollectives::sum_tied_between_meshes(std::size_t pair) {
   const TiedStages& tied = plan_.tied[pair];
   const bool has_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;

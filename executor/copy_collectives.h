@@ -1,7 +1,7 @@
 #pragma once
-// What the copies of a stage do together, as one rank sees it: sums and shares of gradients, whole weights from shares,
-// tied tables, and what all ranks agree on before a step. Collectives run beside the rank's compute; a span of the
-// timeline is closed when its collectives are known to have ended.
+// Collectives among the copies of a stage, as one rank sees them: gradients are reduced, weights are gathered from
+// shards, tied tables are summed, and all ranks agree on the scale of a step. The collectives run beside the rank's
+// compute. A span of the timeline is closed when its collectives are known to have ended.
 
 #include <functional>
 #include <optional>
@@ -14,27 +14,28 @@ namespace plumb { inline namespace executor {
 
 class CopyCollectives {
  public:
-  /// Told the times of the collectives of the span at that place of the timeline.
+  /// Receives the position of a span in the timeline and the times of the span's collectives.
   using CloseSpan = std::function<void(std::size_t span, const TransferTimes& times)>;
 
-  /// Plan and seat outlive it.
+  /// `plan` and `seat` must outlive the object.
   CopyCollectives(const ReplayPlan& plan, const ReplaySeat& seat, CloseSpan close);
 
-  /// REDUCE_GRAD of a bucket, and UNSHARD: started. Nothing happens to a stage with one copy.
+  /// Start the collectives of a bucket's REDUCE_GRAD, and of a stage's UNSHARD. Nothing happens to a stage with one
+  /// copy.
   void reduce(int stage, int bucket, std::size_t span);
   void gather(int stage, std::size_t span);
 
-  /// RESHARD.
+  /// RESHARD: waits for the gather and drops the gathered weights.
   void drop(int stage);
 
   /// Waits until the stage's weights are whole.
   void require_weights(int stage);
 
-  /// Waits until the stage's gradients are reduced and its tied tables summed, and returns what its step does with
-  /// them.
+  /// Waits until the stage's gradients are reduced and its tied tables are summed, and returns the scale of its
+  /// optimizer step.
   StepScale before_step(int stage);
 
-  /// Waits for what is under way.
+  /// Waits for all collectives under way.
   void finish();
 
  private:

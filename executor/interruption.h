@@ -1,6 +1,6 @@
 #pragma once
-// Runs that end early: what ranks that failed have done of their last replay, as one timeline, and who asks a run to
-// end between two of them.
+// Runs that end early: the part of the last replay that was done when a rank failed, as one timeline, and the question
+// that ends a run between two replays.
 
 #include <functional>
 #include <mutex>
@@ -17,19 +17,20 @@ namespace plumb { inline namespace executor {
 
 using InterruptionListener = std::function<void(const Timeline&)>;
 
-/// Says whether the run is to end. It is asked on each rank before each replay, from any thread; who has said so says
-/// so from then on. One is enough, and all end there, with a checkpoint where there are any. Empty: it goes on to its
-/// last step.
+/// Returns true if the run is to end. Each rank asks before each replay, on any thread. Once it has returned true on a
+/// rank it must go on returning true there. One such rank is enough: all ranks end at that point, with a checkpoint if
+/// the run writes any. An empty function lets the run go on to its last step.
 using EndQuestion = std::function<bool()>;
 
 class Interruption {
  public:
   explicit Interruption(const Schedule& schedule);
 
-  /// From any thread. Only ranks that stand for their pipeline rank are in the timeline.
+  /// Adds the timeline of a rank; may be called from any thread. Only ranks that stand for their pipeline rank are
+  /// kept.
   void add(const GridCoordinates& place, RankTimeline timeline);
 
-  /// Nothing if no rank has failed inside a replay, or nobody listens.
+  /// Hands the timeline to the listener. Does nothing if no rank has failed inside a replay or the listener is empty.
   void tell(const InterruptionListener& listener) const;
 
  private:
@@ -38,8 +39,9 @@ class Interruption {
   bool happened_ = false;
 };
 
-/// What a rank does outside its replays, when ranks only wait for each other. Names rank and step where that
-/// fails, and hands out the timeline of the step before, if there is one.
+/// Runs `work`, which a rank does outside its replays, when ranks only wait for each other. If it fails, hands
+/// `before`, the timeline of the step before, to `interrupted` where both are given, and throws RunError that names the
+/// rank and the step.
 template <class Work>
 std::invoke_result_t<Work> between_steps(int world_rank, int step, const RankTimeline* before,
                                          const std::function<void(RankTimeline)>& interrupted, Work work) {

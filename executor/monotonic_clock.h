@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the reading of CLOCK_MONOTONIC in nanoseconds.
 inline std::int64_t monotonic_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);

@@ -31,7 +31,7 @@ void require_supported(const Schedule& schedule) {
                            a, b));
 }
 
-/// Ranks that hold the same stage, or each other's activations, have meshes of one shape.
+/// Requires meshes of one shape for ranks that hold the same stage or each other's activations.
 void require_like_meshes(const Schedule& schedule, const RankGrid& grid) {
   const auto expect = [&](int a, int b, const std::string& what) {
     if (mesh_of(grid, a) != mesh_of(grid, b))
@@ -49,7 +49,7 @@ void require_like_meshes(const Schedule& schedule, const RankGrid& grid) {
       if (action.op == Op::kEvict) expect(rank, ranks - 1 - rank, "a stage and the partner of its EVICTs");
 }
 
-/// Messages between ranks and OPTIMIZER_STEPs must be there: a schedule straight from its generator is not replayed.
+/// Requires messages between ranks and OPTIMIZER_STEPs: a schedule straight from its generator cannot be replayed.
 void require_lowered(const Schedule& schedule, const StageNeighbors& neighbors) {
   const auto has = [&](auto wanted) {
     return std::ranges::any_of(schedule.ranks,
@@ -66,8 +66,8 @@ void require_lowered(const Schedule& schedule, const StageNeighbors& neighbors) 
     refuse(schedule, "it has no messages or no OPTIMIZER_STEPs; lower it first");
 }
 
-/// A stage's weights stand whole where it computes: always (ZeRO 0), from the UNSHARD behind its step on (1 and 2), or
-/// from UNSHARD to RESHARD (3), with none of it across an OPTIMIZER_STEP.
+/// Requires that a stage's weights are whole where it computes: always (ZeRO 0), from the UNSHARD behind its step on (1
+/// and 2), or from UNSHARD to RESHARD (3), with no gathered weights across an OPTIMIZER_STEP.
 void require_gathering(const Schedule& schedule, const std::vector<int>& copies, int zero) {
   for (const std::vector<Action>& actions : schedule.ranks) {
     std::vector<bool> whole(copies.size(), zero < 3);
@@ -99,14 +99,14 @@ void require_gathering(const Schedule& schedule, const std::vector<int>& copies,
   }
 }
 
-/// What is between two OPTIMIZER_STEPs of a stage.
+/// The gradients and reductions between two OPTIMIZER_STEPs of a stage.
 struct GradientTail {
-  std::int64_t last_gradient = -1;                 // position
-  std::map<std::int16_t, std::size_t> reductions;  // bucket: position of its last REDUCE_GRAD
+  std::int64_t last_gradient = -1;                 // position of the last weight gradient
+  std::map<std::int16_t, std::size_t> reductions;  // [bucket] position of its last REDUCE_GRAD
 };
 
-/// Places the reductions of whole gradients (ZeRO 0, 1) before one OPTIMIZER_STEP: each bucket once, inside the last
-/// weight gradient where its REDUCE_GRAD has that as its host, otherwise not before it.
+/// Places the reductions of whole gradients (ZeRO 0, 1) before one OPTIMIZER_STEP. Each bucket is reduced once: inside
+/// the last weight gradient if that is the host of its REDUCE_GRAD, otherwise not before that gradient.
 void place_tail(std::vector<PlacedReductions>& placed, const GradientTail& tail,
                 const std::vector<std::int64_t>& hosts) {
   for (const auto& [bucket, position] : tail.reductions) {
@@ -118,7 +118,7 @@ void place_tail(std::vector<PlacedReductions>& placed, const GradientTail& tail,
   }
 }
 
-/// As ReplayPlan::reductions, of one rank.
+/// Returns ReplayPlan::reductions of one rank.
 std::vector<PlacedReductions> place_reductions(const Schedule& schedule, const std::vector<Action>& actions,
                                                const std::vector<int>& copies, int zero) {
   std::vector<PlacedReductions> placed(actions.size());
@@ -148,7 +148,8 @@ std::vector<PlacedReductions> place_reductions(const Schedule& schedule, const s
   return placed;
 }
 
-/// Every rank comes to its first OPTIMIZER_STEP with all its gradients complete, so that all can meet there.
+/// Requires that every rank comes to its first OPTIMIZER_STEP with all its gradients complete, so that all can agree
+/// there.
 void require_meeting(const Schedule& schedule) {
   if (is_asynchronous(schedule))
     refuse(schedule,
@@ -169,7 +170,8 @@ void require_meeting(const Schedule& schedule) {
   }
 }
 
-/// The first OPTIMIZER_STEP of a stage with a tied table needs the gradients of all such stages of its rank.
+/// Requires that all gradients of a rank's tied tables are complete before the first OPTIMIZER_STEP of a stage with
+/// one.
 void require_tied_order(const Schedule& schedule, const std::vector<TiedStages>& tied) {
   if (tied.empty()) return;
   if (is_asynchronous(schedule))

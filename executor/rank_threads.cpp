@@ -14,7 +14,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// How far the ranks are, and the first failure of any.
+/// The number of ranks that still run, and the first failure of any.
 struct Progress {
   std::mutex mutex;
   std::condition_variable changed;

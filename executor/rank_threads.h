@@ -1,5 +1,6 @@
 #pragma once
-// Ranks as threads of this process, over one transport: what the backends share that need no launcher.
+// Ranks that are threads of this process and share one transport. The backends that need no launcher use these
+// functions.
 
 #include <functional>
 #include <memory>
@@ -13,13 +14,14 @@
 namespace plumb { inline namespace executor {
 
 struct RankThreadsOptions {
-  /// Called where a rank has failed and another has not ended a whole watchdog's time later: it hangs outside of the
-  /// transport, and waiting for it would never end. It must not return. Empty: it is waited for.
+  /// Called if a rank has failed and another has not ended a whole watchdog's time later. Such a rank hangs outside of
+  /// the transport, and waiting for it would never end. The function must not return. If it is empty, the rank is
+  /// waited for.
   std::function<void(const std::string& reason)> stuck;
-  InTransit in_transit;  ///< for tests: what becomes of messages on their way
+  InTransit in_transit;  ///< for tests: sees, and may change, each message under way
 };
 
-/// The memory of ranks of one process. It outlives the transport's messages.
+/// The memory pools of the ranks of one process. They must outlive the transport's messages.
 struct RankPools {
   explicit RankPools(int ranks);
 
@@ -31,8 +33,8 @@ struct RankPools {
 /// Throws SpecError if the grid has more ranks than kMostThreads (schedules/limits.h).
 void require_threads(const ProcessGrid& grid);
 
-/// Runs work(rank) on a thread each and returns when all have ended. The first that throws aborts `transport`, which
-/// ends the others with RunAborted; what it has thrown is thrown here.
+/// Runs work(rank) on one thread for each rank and returns when all have ended. The first work that throws aborts
+/// `transport`, which ends the others with RunAborted. This function then throws the same exception.
 void run_rank_threads(int ranks, Transport& transport, Seconds watchdog, const RankThreadsOptions& options,
                       const std::function<void(int rank)>& work);
 

@@ -59,7 +59,7 @@ class Replay {
  private:
   using Slots = std::vector<Tensor>;
 
-  /// Names rank and action in whatever goes wrong there. Spans and actions share their positions.
+  /// Does `work` and names the rank and the action in any exception from it. Spans and actions have the same positions.
   template <class Work>
   void at_place(std::size_t position, Work work) {
     try {
@@ -72,7 +72,7 @@ class Replay {
     }
   }
 
-  /// " of replica 1, tensor rank 0"; only what there is more than one of.
+  /// Returns text like " of replica 1, tensor rank 0", with only those coordinates of which there is more than one.
   std::string other_coordinates() const {
     std::string text;
     const auto add = [&](const char* name, int coordinate, int count) {
@@ -112,7 +112,7 @@ class Replay {
                        stage(action.stage).output_elements(action.part));
       case Op::kOptimizerStep:
         return optimizer_step(action.stage);
-      case Op::kReduceGrad:  // started where plan_.reductions says
+      case Op::kReduceGrad:  // started by reduce(), where plan_.reductions places it
         return;
       case Op::kUnshard:
         return copies_.gather(action.stage, position);
@@ -146,7 +146,7 @@ class Replay {
     hand_over(action, std::move(gradient), plan_.neighbors.predecessor, arrived_gradients_, leaving_gradients_);
   }
 
-  /// Activations go to the host's memory, or to that of the partner rank p-1-r.
+  /// Copies activations to the host's memory, or to the memory of the partner rank p-1-r.
   void take_away(const Action& action) {
     std::vector<Tensor>& away = away_[slot(action)];
     away = stage(action.stage).take_activations(slice_of(action));
@@ -164,8 +164,9 @@ class Replay {
     stage(action.stage).put_activations(slice_of(action), std::move(away));
   }
 
-  /// Runs compute or a move inside the newest span, with the memory at its peak from its start and what remains from
-  /// its end. The peak since the span before counts too: a partner may have come and gone.
+  /// Runs compute or a copy inside the newest span. The memory samples are the peak at the span's start and the live
+  /// bytes at its end. The peak since the span before counts too, because a partner's activations may have come and
+  /// gone.
   template <class Work>
   void compute(Work work) {
     Span& span = timeline_.spans.back();
@@ -178,7 +179,7 @@ class Replay {
     timeline_.memory.push_back({span.end, seat_.pool->live_bytes()});
   }
 
-  /// A tensor goes to the neighbouring stage: at once on the same rank, otherwise with the SEND that follows.
+  /// Passes a tensor to the neighbouring stage: at once on the same rank, otherwise with the SEND that follows.
   void hand_over(const Action& action, Tensor tensor, const std::vector<int>& neighbors, std::vector<Inbox>& arrived,
                  Slots& leaving) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
@@ -189,12 +190,12 @@ class Replay {
       leaving[slot(action)] = std::move(tensor);
   }
 
-  /// The input of a compute action; waits for it if it comes from another rank.
+  /// Returns the input of a compute action; waits for it if it comes from another rank.
   Tensor take(Inbox& inbox) {
     const bool is_on_its_way = inbox.is_on_its_way();
     Received received = messages_.take(inbox);
     if (is_on_its_way)
-      timeline_.spans[inbox.span].end = received.times.end - origin_;  // its start stays the moment it was issued
+      timeline_.spans[inbox.span].end = received.times.end - origin_;  // the start stays the moment of issue
     return std::move(received.tensor);
   }
 
@@ -258,12 +259,12 @@ class Replay {
   const SimTime origin_;
   const std::vector<Action>& actions_;
   const std::size_t slices_;
-  const std::size_t per_stage_;             // micro-batches and their slices
-  std::vector<Inbox> arrived_activations_;  // [stage, micro-batch, slice], of the consumer
+  const std::size_t per_stage_;             // slots of a stage: its micro-batches times their slices
+  std::vector<Inbox> arrived_activations_;  // [stage, micro-batch, slice], by consumer
   std::vector<Inbox> arrived_gradients_;
-  Slots leaving_activations_;  // [stage, micro-batch, slice], of the producer
+  Slots leaving_activations_;  // [stage, micro-batch, slice], by producer
   Slots leaving_gradients_;
-  std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] what OFFLOAD or EVICT has taken
+  std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] tensors that OFFLOAD or EVICT has taken
   StageMessages messages_;
   std::vector<OpenSpan> sends_;
   CopyCollectives copies_;

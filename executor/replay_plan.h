@@ -1,5 +1,5 @@
 #pragma once
-// What is settled before the replay of a schedule starts: that it can be replayed, and what follows from it alone.
+// The plan of a replay: a schedule that is known to be replayable, and what follows from it alone.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,50 +11,57 @@
 
 namespace plumb { inline namespace executor {
 
-/// Stages of one lane whose embedding and head share a table; each holds a copy. They may be the same stage.
+/// The two stages of one lane whose embedding and head share a table. Each holds a copy of the table. They may be the
+/// same stage.
 struct TiedStages {
   int embedding = 0;
   int head = 0;
-  std::int64_t elements = 0;  ///< of the whole table; for ends on meshes of different shape
+  std::int64_t elements = 0;  ///< elements of the whole table, for ends on meshes of different shape
 };
 
-/// REDUCE_GRADs that start with an action: the positions in the list at which they stand, in the order in which they
-/// start. Most start where they stand.
+/// The REDUCE_GRADs that start with an action, as their positions in the rank's list, in the order in which they start.
+/// Most start where they stand in the list.
 struct PlacedReductions {
-  std::vector<std::size_t> inside;  ///< as their buckets are complete
-  std::vector<std::size_t> behind;  ///< when the action has ended
+  std::vector<std::size_t> inside;  ///< REDUCE_GRADs that start inside the action, when their bucket is complete
+  std::vector<std::size_t> behind;  ///< REDUCE_GRADs that start when the action has ended
 };
 
-/// What a run asks of the loop besides its schedule.
+/// The options of a run that the loop obeys besides its schedule.
 struct ReplayPolicy {
-  int zero =
-      0;  ///< ZeRO stage: what all copies_of_stages() share of their state (executor/cpu/parameters/parameters.h)
-  bool agrees = false;             ///< all ranks agree on a StepScale before the first OPTIMIZER_STEP of each
-  bool sequence_parallel = false;  ///< tensor ranks hold a block each of what stages send
-  Resharding resharding = Resharding::kAllGather;  ///< of messages between meshes of different shape
+  /// ZeRO stage: the state that the copies of a stage shard (executor/cpu/parameters/parameters.h).
+  int zero = 0;
+  /// All ranks agree on a StepScale before the first OPTIMIZER_STEP of each.
+  bool agrees = false;
+  /// Each tensor rank holds a block of the tensors that stages send.
+  bool sequence_parallel = false;
+  /// How messages go between meshes of different shape.
+  Resharding resharding = Resharding::kAllGather;
 };
 
-/// What the loop reads: a schedule that is valid, and what follows from it alone.
+/// The input of the loop: a valid schedule, and what follows from it alone.
 struct ReplayPlan {
   Schedule schedule;
   RankGrid grid;
   std::vector<TiedStages> tied;
   StageNeighbors neighbors;
-  int slices = 1;  ///< that each micro-batch runs in
+  int slices = 1;  ///< sequence slices in which each micro-batch runs
   ReplayPolicy policy;
   std::vector<std::vector<PlacedReductions>> reductions;  ///< [rank][position]
 };
 
-/// Copies of each stage: of its model part over lanes, replicas and parts of the context. [stage]
+/// Returns the number of copies of each stage: stages with the same model part over lanes, replicas and context ranks.
+/// [stage]
 std::vector<int> copies_of_stages(const Schedule& schedule, const RankGrid& grid);
 
-/// Throws ScheduleError if the schedule is not valid (require_valid), does not fit the grid, is not lowered (a message
-/// or an OPTIMIZER_STEP is missing), has two copies of a model part on one rank, or copies whose gradients are not
-/// reduced; if parameters are gathered and dropped otherwise than the ZeRO stage needs it, or are sharded in an
-/// asynchronous schedule, or ranks with copies that share gradients do not do the same (schedules/dependencies/like_copies.h); if
-/// copies of a model part, or BPipe's partners, lie on meshes of different shape; if ranks are to agree before their
-/// steps and one has gradients behind its first; and if a tied table's gradients are not complete when the first of its
-/// stages takes its step on the same rank.
+/// Returns the plan of a replay. Throws ScheduleError if the schedule
+///
+/// * is not valid (require_valid), does not fit the grid, or is not lowered (has no messages or no OPTIMIZER_STEPs),
+/// * has two copies of a model part on one rank, or copies whose gradients are not reduced,
+/// * gathers and drops parameters otherwise than the ZeRO stage needs, or is asynchronous with sharded parameters,
+/// * lets ranks whose copies share gradients do different things (schedules/dependencies/like_copies.h),
+/// * has copies of a model part, or BPipe's partners, on meshes of different shape,
+/// * has gradients behind a rank's first OPTIMIZER_STEP although all ranks are to agree before it, or
+/// * lets a stage of a tied table take its step on a rank before all gradients of its tied tables are complete there.
 ReplayPlan plan_replay(const Schedule& lowered, const RankGrid& grid, std::vector<TiedStages> tied = {},
                        const ReplayPolicy& policy = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// A condition on what a user asked for.
+// Requires conditions of the user's input.
 
 #include <string>
 

@@ -9,7 +9,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Losses by optimizer step of one replay: `kind` of each rank's.
+/// Returns the mean losses of one replay, [optimizer step]; `kind` says which losses of each rank.
 std::vector<double> mean_losses(const RunSpec& spec, const TrainingPlan& plan, const std::vector<RankOutcome>& ranks,
                                 std::size_t replay, std::vector<std::vector<MicrobatchLoss>> RankOutcome::*kind) {
   const RankGrid& grid = plan.replay.grid;

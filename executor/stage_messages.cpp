@@ -16,12 +16,12 @@ bool StageMessages::has_shape_of(int pipeline_rank) const {
   return mesh_of(plan_.grid, pipeline_rank) == mesh_of(plan_.grid, seat_.place.pipeline);
 }
 
-/// Its number among the data ranks that divide a micro-batch.
+/// Returns this rank's number among the data ranks that divide a micro-batch.
 int StageMessages::own_part() const {
   return seat_.place.data % parts_of_microbatch(plan_.grid, seat_.place.pipeline);
 }
 
-/// The world rank of the same pipeline and context rank elsewhere.
+/// Returns the world rank on another pipeline rank of the same pipeline and context rank.
 int StageMessages::rank_there(int pipeline_rank, int part, int tensor) const {
   const int pipeline = seat_.place.data / parts_of_microbatch(plan_.grid, seat_.place.pipeline);
   return world_rank_of(plan_.grid, {.tensor = tensor,
@@ -102,13 +102,14 @@ Received StageMessages::assemble(Inbox& inbox) const {
     if (all.tensor.empty()) all.tensor = seat_.pool->take(inbox.elements);
     std::ranges::copy(received.tensor.values(), all.tensor.data() + piece.first);
   }
-  if (all.tensor.empty()) all.tensor = seat_.pool->take(inbox.elements);  // another rank's to give
+  // Another tensor rank holds the values and gives them in complete().
+  if (all.tensor.empty()) all.tensor = seat_.pool->take(inbox.elements);
   complete(inbox, all.tensor);
   all.times.end = std::max(all.times.end, seat_.clock());
   return all;
 }
 
-/// The tensor ranks give each other what they were not sent.
+/// Exchanges among the tensor ranks the values that each was not sent.
 void StageMessages::complete(Inbox& inbox, Tensor& whole) const {
   const MeshTensor own = mesh_tensor(seat_.place.pipeline);
   if (own.tensor == 1 || own.scattered || plan_.policy.resharding == Resharding::kDirect) return;

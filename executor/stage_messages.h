@@ -1,7 +1,7 @@
 #pragma once
-// Messages between stages, as one rank sees them: a tensor to the rank with the same coordinates, or where the meshes
-// of the two pipeline ranks have different shapes, pieces of it to several ranks, which complete it among their tensor
-// ranks (resharding_pieces.h).
+// Messages between stages, as one rank sees them. A tensor goes to the rank with the same coordinates on the other
+// pipeline rank. Where the meshes of the two pipeline ranks have different shapes, pieces of it go to several ranks,
+// which complete the tensor among their tensor ranks (division/resharding_pieces.h).
 
 #include <optional>
 #include <vector>
@@ -10,36 +10,36 @@
 
 namespace plumb { inline namespace executor {
 
-/// A tensor that waits for its consumer: made here, or on its way.
+/// A tensor that waits for its consumer: it was made on this rank, or it is on its way.
 struct Inbox {
   struct Piece {
-    std::int64_t first = 0;  ///< in the tensor
+    std::int64_t first = 0;  ///< position of its first element in the tensor
     TicketPtr receive;
   };
   Tensor tensor;
   std::vector<Piece> pieces;
-  std::int64_t elements = 0;  ///< of the whole tensor, where it comes in pieces
-  int from = 0;               ///< pipeline rank
-  std::size_t span = 0;       ///< of the RECV
+  std::int64_t elements = 0;  ///< elements of the whole tensor, where it comes in pieces
+  int from = 0;               ///< pipeline rank that sends it
+  std::size_t span = 0;       ///< position of the RECV's span
 
   bool is_on_its_way() const { return !pieces.empty() || elements > 0; }
 };
 
 class StageMessages {
  public:
-  /// Plan and seat outlive it.
+  /// `plan` and `seat` must outlive the object.
   StageMessages(const ReplayPlan& plan, const ReplaySeat& seat) : plan_(plan), seat_(seat) {}
 
   /// Posts a tensor of this rank's stage to a pipeline rank.
   std::vector<TicketPtr> send(int pipeline_rank, MessageKind kind, const MessageTag& tag, Tensor tensor) const;
 
-  /// Waits until all of it has left.
+  /// Waits until all pieces have left, and returns from when to when they moved.
   TransferTimes wait_sent(const std::vector<TicketPtr>& tickets) const;
 
-  /// Posts receives of a tensor of so many elements from a pipeline rank.
+  /// Posts the receives of a tensor of `elements` elements from a pipeline rank.
   void receive(int pipeline_rank, MessageKind kind, const MessageTag& tag, std::int64_t elements, Inbox& inbox) const;
 
-  /// Waits for the tensor and hands it out. All tensor ranks of a mesh do this in the same order.
+  /// Waits for the tensor and hands it out. All tensor ranks of a mesh must call this in the same order.
   Received take(Inbox& inbox) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
-// Memory of one rank: every weight, activation and message it holds is a Tensor of its pool, so the pool knows how many
-// bytes are live and how many were at the peak. Memory that a Tensor gives back is kept for the next of its size: the
-// steps of a run repeat their sizes, so only the first allocates.
+// The memory of one rank. Every weight, activation and message that the rank holds is a Tensor of its pool, so the pool
+// knows how many bytes are live and how many were at the peak. Memory that a Tensor gives back is kept for the next of
+// its size. The steps of a run repeat their sizes, so only the first step allocates.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace plumb { inline namespace executor {
 
 class TensorPool;
 
-/// A block of memory, uninitialised when taken; goes back to its pool when destroyed. Empty by default. Most are used
-/// as elements of 4 bytes, of which elements() says how many whole ones there are.
+/// A block of memory, uninitialised when taken, that goes back to its pool when destroyed. A default Tensor is empty.
+/// Most tensors are used as elements of 4 bytes; elements() returns how many whole ones there are.
 class Tensor {
  public:
   Tensor() = default;
@@ -42,7 +42,8 @@ class Tensor {
   }
   bool empty() const { return bytes_ == 0; }
 
-  /// Bytes of the block that the tensor lies in: its own, or the most that it was said to need.
+  /// Returns the bytes of the block that the tensor lies in: its own size, or the most that the tensor was said to
+  /// need.
   std::int64_t block_bytes() const { return block_bytes_; }
 
  private:
@@ -56,7 +57,8 @@ class Tensor {
   std::int64_t block_bytes_ = 0;
 };
 
-/// Outlives its tensors. Safe to use from several threads: a message's memory may be given back by its receiver.
+/// Hands out tensors and must outlive them. Safe to use from several threads: a message's memory may be given back by
+/// its receiver.
 class TensorPool {
  public:
   TensorPool() = default;
@@ -64,26 +66,27 @@ class TensorPool {
   TensorPool& operator=(const TensorPool&) = delete;
   ~TensorPool();
 
-  /// A tensor of so many bytes, or of so many 4-byte elements, 64-byte aligned; empty for 0.
+  /// Return a tensor of so many bytes, or of so many 4-byte elements, aligned to 64 bytes; empty for 0.
   Tensor take_bytes(std::int64_t bytes);
   Tensor take(std::int64_t elements) { return take_bytes(4 * elements); }
 
-  /// The same out of a block of `most` bytes or elements, for one whose size is another each time: the next that needs
-  /// as much at most finds the block again. Only its own bytes are live. Asserts that it is no larger.
+  /// Return a tensor in a block of `most` bytes or elements, for tensors whose size differs from use to use: the next
+  /// one with the same `most` finds the block again. Only the tensor's own bytes count as live. Asserts that it is no
+  /// larger than `most`.
   Tensor take_bytes_within(std::int64_t bytes, std::int64_t most);
   Tensor take_within(std::int64_t elements, std::int64_t most) { return take_bytes_within(4 * elements, 4 * most); }
 
-  /// The same, filled with zeros, or with the values of another, in a block as large as its.
+  /// Return a tensor filled with zeros, or with the values of another tensor, in a block as large as that tensor's.
   Tensor take_zeros(std::int64_t elements);
   Tensor take_copy(const Tensor& other);
 
   std::int64_t live_bytes() const;
 
-  /// The most that was live since the last reset_peak().
+  /// Returns the most bytes that were live since the last reset_peak().
   std::int64_t peak_bytes() const;
   void reset_peak();
 
-  /// Blocks that were ever asked of the system; constant once a run has settled.
+  /// Returns how many blocks were ever allocated; the number is constant once a run has settled.
   std::int64_t allocations() const;
 
  private:

@@ -13,6 +13,7 @@ namespace {
 
 using StageTable = std::vector<std::vector<int>>;  // [stage][micro-batch]
 
+/// Refuses weights that change between a micro-batch's forward and its backward.
 void require_unchanged(const StageTable& at_forward, const StageTable& batch) {
   for (std::size_t stage = 0; stage < batch.size(); ++stage)
     for (std::size_t i = 0; i < batch[stage].size(); ++i)
@@ -24,6 +25,7 @@ void require_unchanged(const StageTable& at_forward, const StageTable& batch) {
                         stage, i));
 }
 
+/// Refuses versions that do not exist yet at the forward that needs them.
 void require_made(const StageTable& version, const StageTable& at_forward) {
   for (std::size_t stage = 0; stage < version.size(); ++stage)
     for (std::size_t i = 0; i < version[stage].size(); ++i)

@@ -1,6 +1,6 @@
 #pragma once
-// Random numbers without a state: a hash of a key that says what the number is for. They do not depend on who draws
-// them or in which order, so initial weights and data are the same under every layout.
+// Random numbers without a state: each number is a hash of a key that names its purpose. A number does not depend on
+// who draws it or in which order, so initial weights and data are the same under every layout.
 //
 //   uniform_index(count, {seed, kData, step, sample})
 
@@ -19,18 +19,19 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Returns 64 random bits: the hash of the words of `key`, in their order.
 constexpr std::uint64_t counter_random(std::initializer_list<std::uint64_t> key) {
   std::uint64_t state = 0;
   for (const std::uint64_t word : key) state = mix_bits(state ^ mix_bits(word));
   return state;
 }
 
-/// In [0, count); count >= 1.
+/// Returns a number in [0, count); count >= 1.
 constexpr std::uint64_t uniform_index(std::uint64_t count, std::initializer_list<std::uint64_t> key) {
   return counter_random(key) % count;
 }
 
-/// Of mean 0 and standard deviation 1 (Box & Muller 1958).
+/// Returns a sample of the normal distribution with mean 0 and standard deviation 1 (Box & Muller 1958).
 inline float standard_normal(std::initializer_list<std::uint64_t> key) {
   const std::uint64_t bits = counter_random(key);
   const double radius = (static_cast<double>(bits >> 32) + 1.0) / 4294967296.0;  // (0, 1]

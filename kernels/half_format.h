@@ -1,5 +1,5 @@
 #pragma once
-// The formats of numbers in 16 bits, the same for every backend.
+// The formats of 16-bit numbers, which all backends share.
 
 #include <cstdint>
 

@@ -1,5 +1,6 @@
 #pragma once
-// The optimizers' numbers, the same for every backend. Weight decay spares one-dimensional tensors in all of them.
+// The optimizers' hyperparameters, which all backends share. No optimizer applies weight decay to one-dimensional
+// tensors.
 
 #include <variant>
 
@@ -16,7 +17,8 @@ struct AdamW {
   friend bool operator==(const AdamW&, const AdamW&) = default;
 };
 
-/// AdamW whose moments are a byte an element, quantised in blocks (Dettmers et al. 2022; kernels/cpu/optimizers/adamw_8bit.h).
+/// AdamW whose moments take a byte an element, quantised in blocks (Dettmers et al. 2022;
+/// kernels/cpu/optimizers/adamw_8bit.h).
 struct AdamW8Bit {
   AdamW adamw;
 
@@ -47,8 +49,8 @@ struct Adafactor {
   float learning_rate = 1e-2F;      ///< relative to the root mean square of the parameter
   float decay_exponent = 0.8F;      ///< the second moment's decay in step t is 1 - t^-exponent
   float gradient_epsilon = 1e-30F;  ///< added to squared gradients
-  float parameter_epsilon = 1e-3F;  ///< the least root mean square of a parameter
-  float clipping_threshold = 1.0F;  ///< of the update's root mean square
+  float parameter_epsilon = 1e-3F;  ///< the smallest root mean square that a parameter counts with
+  float clipping_threshold = 1.0F;  ///< largest root mean square of the update
   float weight_decay = 0.0F;        ///< decoupled
 
   friend bool operator==(const Adafactor&, const Adafactor&) = default;

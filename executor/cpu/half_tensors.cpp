@@ -23,7 +23,7 @@ void round_to_half(Tensor& wide, HalfFormat format) {
 
 namespace {
 
-/// A saved tensor, which is as large as it was before it was narrowed.
+/// Returns a saved tensor in fp32, as large as it was before it was narrowed.
 Tensor widened_again(TensorPool& pool, const Tensor& narrow, HalfFormat format) {
   Tensor result =
       pool.take_bytes_within(2 * static_cast<std::int64_t>(narrow.bytes().size()), 2 * narrow.block_bytes());

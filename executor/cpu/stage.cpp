@@ -51,7 +51,7 @@ void CpuStage::begin(std::int64_t step) {
   }
   if (experts_ != nullptr) experts_->begin(uses);
   parameters_.begin(std::move(uses));
-  for (State& state : states_) {  // without a backward, what F kept is still there
+  for (State& state : states_) {  // without a backward, the tensors that F kept are still there
     for (const auto& saved : state.saved) {
       drop_tensors(*saved);
       saved->loss = saved->balance_loss = 0;
@@ -116,7 +116,7 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
           .second_slice = tokens.second};
 }
 
-/// `next` is the layer that comes after it, where one does.
+/// Returns a layer's weights. `next` is the layer that is used after it, where there is one.
 CpuStage::StageWeights CpuStage::weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next) {
   StageWeights weights{.common = parameters_.weights(version_of(of), layer, next)};
   if (experts_ != nullptr) weights.experts = experts_->weights(version_of(of), layer, next);
@@ -144,17 +144,17 @@ std::size_t CpuStage::group_end(std::size_t group) const {
   return group + 1 < group_starts_.size() ? group_starts_[group + 1] : layers_.size();
 }
 
-/// A tensor from a message, or one that has waited, in fp32.
+/// Widens to fp32 a tensor from a message, or a tensor that has waited.
 Tensor CpuStage::opened(Tensor message, std::int64_t elements) const {
   if (!options_.half || message.empty()) return message;
   return widened(pool_, message, elements, *options_.half);
 }
 
-/// A tensor that leaves the stage, or waits: in 16 bits it fills whole words.
+/// Stores in 16 bits a tensor that leaves the stage or waits; it then fills whole words.
 Tensor CpuStage::sealed(Tensor tensor) const {
   if (!options_.half || tensor.empty()) return tensor;
   Tensor words = pool_.take(message_words(tensor.elements()));
-  words.words()[words.elements() - 1] = 0;  // half of it may be over
+  words.words()[words.elements() - 1] = 0;  // half of the last word may be unused
   narrow(words.halves(), tensor.data(), tensor.elements(), *options_.half);
   return words;
 }
@@ -163,7 +163,7 @@ std::int64_t CpuStage::message_words(std::int64_t elements) const {
   return options_.half ? (elements + 1) / 2 : elements;
 }
 
-/// A tensor between two layers: what it would be if they were on different stages.
+/// Rounds a tensor between two layers to its value if the layers were on different stages.
 Tensor CpuStage::rounded(Tensor tensor) const {
   if (options_.half) round_to_half(tensor, *options_.half);
   return tensor;
@@ -177,7 +177,7 @@ void CpuStage::widen_kept(LayerSaved& saved) const {
   if (options_.half) widen_saved(saved, pool_, *options_.half);
 }
 
-/// The layers of a group. Without `keep` its input is all that stays.
+/// Runs the forward of a group of layers. Without `keep` only the group's input stays.
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep) {
   State& state = at(of);
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
@@ -241,14 +241,14 @@ void CpuStage::recompute(MicrobatchSlice of) {
   at(of).is_rebuilt = true;
 }
 
-/// Before a backward, which comes from behind, enters a layer that ends a group.
+/// Rebuilds a group before the backward enters `layer`, if that layer is the group's last.
 void CpuStage::rebuild_before(std::size_t layer, MicrobatchSlice of) {
   if (!rebuilds(of) || at(of).is_rebuilt) return;
   for (std::size_t group = 0; group < group_starts_.size(); ++group)
     if (group_end(group) == layer + 1) rebuild_group(of, group);
 }
 
-/// Of a layer whose backward comes, and then that of the layer before.
+/// Returns the weights of a layer whose backward comes now; the layer before it is used next.
 CpuStage::StageWeights CpuStage::backward_weights(std::size_t layer, MicrobatchSlice of) {
   const bool has_next = layer > 0 && !rebuilds(of);
   return weights_of(layer, of, has_next ? std::optional(layer - 1) : std::nullopt);
@@ -304,13 +304,13 @@ void CpuStage::weight_grad(MicrobatchSlice of) {
   finish(of);
 }
 
-/// The micro-batch has gone through: its version of the weights may go too.
+/// Releases the micro-batch's version of the weights, since its backward is done.
 void CpuStage::finish(MicrobatchSlice of) {
   parameters_.release(version_of(of));
   if (experts_ != nullptr) experts_->release(version_of(of));
 }
 
-/// Tells of the bucket that ends with this layer, if anybody wants to know.
+/// Calls the bucket hook, if there is one, for the bucket that ends with this layer.
 void CpuStage::complete_layer(std::size_t layer) {
   if (!bucket_hook_) return;
   std::size_t first = layers_.size();
@@ -324,7 +324,7 @@ void CpuStage::complete_layer(std::size_t layer) {
   }
 }
 
-/// A table that both ends hold counts at the embedding.
+/// Counts a table that both ends hold at the embedding.
 GradientMeasure CpuStage::gradient_measure() const {
   const GradientMeasure common = parameters_.measure(tied_table(ModelEnd::kHead));
   return experts_ == nullptr ? common : common + experts_->measure({});
@@ -362,7 +362,7 @@ void CpuStage::drop_gathered() {
   if (experts_ != nullptr) experts_->drop_gathered();
 }
 
-/// Of the stage's block; count 0 if the stage has it not.
+/// Returns the table's range in the stage's block of parameters; count 0 if the stage does not have that end.
 ElementRange CpuStage::tied_table(ModelEnd end) const {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const ElementRange table = layers_[layer]->tied_table(end);

@@ -1,6 +1,6 @@
 #pragma once
-// A stage of real layers on the CPU, computing in fp32. In 16 bits, what its layers keep, hand on and send is stored in
-// 16 bits (half_tensors.h): messages are words of two numbers.
+// A stage of real layers on the CPU that computes in fp32. In 16 bits, the tensors that its layers keep, hand on and
+// send are stored in 16 bits (half_tensors.h), and a message is words of two numbers.
 
 #include <functional>
 #include <memory>
@@ -15,43 +15,44 @@
 namespace plumb { inline namespace executor {
 
 struct CpuStageOptions {
-  std::vector<Layer> layers;       ///< as a whole
-  LayerGroups groups;              ///< that share them; they outlive the stage
-  bool sequence_parallel = false;  ///< LayerWork's
+  std::vector<Layer> layers;       ///< whole layers, undivided
+  LayerGroups groups;              ///< process groups that divide the layers; must outlive the stage
+  bool sequence_parallel = false;  ///< LayerWork::sequence_parallel
   ContextAttention context_attention = ContextAttention::kRing;
-  int first_layer = 0;             ///< its number in the model
-  std::int64_t microbatch = 1;     ///< sequences of it that are worked on here
+  int first_layer = 0;             ///< number of its first layer in the model
+  std::int64_t microbatch = 1;     ///< sequences of a micro-batch that this rank works on
   std::int64_t sample_stride = 0;  ///< samples from one micro-batch's first to the next one's; 0: `microbatch`
-  std::int64_t sequence = 1;       ///< tokens
-  int slices = 1;                  ///< that each sequence is cut into
+  std::int64_t sequence = 1;       ///< tokens of a sequence
+  int slices = 1;                  ///< slices of each sequence
   Rebuild rebuild = Rebuild::kNothing;
-  int rebuild_layers = 1;      ///< of Rebuild::kLayers
-  std::vector<bool> rebuilds;  ///< [micro-batch] which are computed again; empty: all
+  int rebuild_layers = 1;      ///< layers of a group for Rebuild::kLayers
+  std::vector<bool> rebuilds;  ///< [micro-batch] true if its activations are computed again; empty: all
   OptimizerSettings optimizer;
-  std::optional<HalfFormat> half;  ///< of weights and activations in storage; none: fp32
-  int zero = 0;                    ///< cpu/parameters.h
+  std::optional<HalfFormat> half;  ///< format in which weights and activations are stored; none: fp32
+  int zero = 0;                    ///< ZeRO stage (executor/cpu/parameters/parameters.h)
   ShardBy shard_by = ShardBy::kElement;
-  Communicator* layerwise = nullptr;         ///< the copies, if ZeRO 2 and 3 go layer by layer; outlives the stage
-  Communicator* expert_layerwise = nullptr;  ///< those of its routed experts, likewise
-  int copies = 1;                            ///< of the stage, that share its state
-  int copy = 0;                              ///< which of them this is
-  int expert_copies = 1;                     ///< of its routed experts on this rank, likewise
-  int expert_copy = 0;
-  std::vector<int> bucket_layers;    ///< [bucket] layers of it, from the last one on; none: one bucket
-  TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
+  /// The copies, if ZeRO 2 and 3 go layer by layer, or null; must outlive the stage.
+  Communicator* layerwise = nullptr;
+  Communicator* expert_layerwise = nullptr;  ///< the copies of its routed experts in that case; must outlive the stage
+  int copies = 1;                            ///< copies of the stage that shard its state
+  int copy = 0;                              ///< number of this copy
+  int expert_copies = 1;                     ///< copies of its routed experts on this rank that shard their state
+  int expert_copy = 0;                       ///< number of this copy among them
+  std::vector<int> bucket_layers;            ///< [bucket] layers of a bucket, from the last layer on; empty: one bucket
+  TensorPool* state_pool = nullptr;          ///< memory of the optimizer's state; null: the stage's pool
   std::uint64_t seed = 1;
-  std::span<const std::uint8_t> text;             ///< outlives the stage
-  const SampleData* samples = nullptr;            ///< outlives the stage; may be null for models that read text
-  std::int64_t first_sample = 0;                  ///< that is worked on here of micro-batch 0, in the global batch
-  std::vector<int> weight_versions;               ///< [micro-batch] as weight_versions() says; -1: does not come by
+  std::span<const std::uint8_t> text;   ///< must outlive the stage
+  const SampleData* samples = nullptr;  ///< must outlive the stage; may be null for models that read text
+  std::int64_t first_sample = 0;     ///< first sample of micro-batch 0 on this rank, by its number in the global batch
+  std::vector<int> weight_versions;  ///< [micro-batch] version by weight_versions(); -1: the stage does not run it
   std::vector<float> gradient_scales;             ///< [micro-batch] 1 / tokens of its batch
-  std::function<void()> before_update;            ///< called with the gradients complete; may be empty
-  std::vector<KernelCall>* kernel_log = nullptr;  ///< every kernel call, if not null; outlives the stage
+  std::function<void()> before_update;            ///< called when the gradients are complete; may be empty
+  std::vector<KernelCall>* kernel_log = nullptr;  ///< log of every kernel call, or null; must outlive the stage
 };
 
 class CpuStage : public Stage {
  public:
-  /// `pool` outlives the stage.
+  /// `pool` must outlive the stage.
   CpuStage(CpuStageOptions options, TensorPool& pool);
 
   void begin(std::int64_t step) override;
@@ -81,28 +82,31 @@ class CpuStage : public Stage {
   std::int64_t input_elements(int slice) const override;
   std::int64_t output_elements(int slice) const override;
 
-  /// What losses are multiplied by in the next backward.
+  /// Sets the factor of the losses in the next backward.
   void set_loss_scale(float scale) { loss_scale_ = scale; }
 
-  /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
+  /// Returns the summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
   double loss(int microbatch) const;
 
-  /// The load-balancing loss of its mixtures of experts, likewise summed in the last backward.
+  /// Returns the load-balancing loss of its mixtures of experts, summed over a micro-batch's tokens in the last
+  /// backward.
   double balance_loss(int microbatch) const;
 
-  /// All parameters but those of routed experts; and these, null where the stage has none.
+  /// parameters() are all parameters but those of routed experts; experts() are the routed experts', or null without
+  /// any.
   const CpuParameters& parameters() const { return parameters_; }
   CpuParameters& parameters() { return parameters_; }
   CpuParameters* experts() { return experts_.get(); }
 
-  /// Bytes of both.
+  /// Returns the bytes of both that are held between steps.
   ParameterBytes held_bytes() const;
 
  private:
-  struct State {                                     // of a micro-batch (slice)
+  /// Kept tensors of a micro-batch (slice).
+  struct State {
     std::vector<std::unique_ptr<LayerSaved>> saved;  // [layer]
-    std::vector<Tensor> inputs;                      // [group of layers] with recomputation: all that F keeps
-    bool is_rebuilt = false;                         // R has run
+    std::vector<Tensor> inputs;  // [group of layers] the only tensors that F keeps with recomputation
+    bool is_rebuilt = false;     // true after R
   };
 
   std::size_t index_of(MicrobatchSlice of) const {
@@ -127,7 +131,8 @@ class CpuStage : public Stage {
   bool rebuilds(MicrobatchSlice of) const;
   void rebuild_group(MicrobatchSlice of, std::size_t group);
   void rebuild_before(std::size_t layer, MicrobatchSlice of);
-  struct StageWeights {  // a layer's
+  /// Weights of one layer.
+  struct StageWeights {
     WidenedWeights common, experts;
   };
   StageWeights weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next = {});
@@ -141,18 +146,19 @@ class CpuStage : public Stage {
   ElementRange tied_table(ModelEnd end) const;
 
   const CpuStageOptions options_;
-  const std::vector<std::size_t> group_starts_;  // layers that are computed again together; one group without
+  // First layer of each group that is computed again together; without: one group.
+  const std::vector<std::size_t> group_starts_;
   TensorPool& pool_;
   std::vector<std::unique_ptr<CpuLayer>> layers_;
   std::vector<float> scratch_;
   std::vector<CpuContext> contexts_;  // [slice]
   CpuParameters parameters_;
-  std::unique_ptr<CpuParameters> experts_;  // null where there are none
+  std::unique_ptr<CpuParameters> experts_;  // null without routed experts
   BucketHook bucket_hook_;
   float loss_scale_ = 1;
   std::int64_t step_ = 0;
   std::vector<State> states_;                          // [micro-batch, slice]
-  std::vector<std::vector<SequenceSaved>> sequences_;  // [micro-batch][layer]; empty where sequences are whole
+  std::vector<std::vector<SequenceSaved>> sequences_;  // [micro-batch][layer]; empty where sequences are not sliced
 };
 
 }}  // namespace plumb::executor

@@ -5,7 +5,6 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// The elements of each bucket, whose layers follow each other from the last on.
 }  // namespace
 
 LayerSeat layer_seat(const CpuStageOptions& options) {

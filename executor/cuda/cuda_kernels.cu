@@ -12,7 +12,7 @@ namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 constexpr int kElementLanes = 256;
-constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // of elementwise bodies, which go on where these end
+constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // elementwise bodies loop over the remaining elements
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;
 
 template <class S>
@@ -21,7 +21,7 @@ class CudaLauncher : public ProductLauncher<S> {
   CudaLauncher(MatrixProducts& products, cudaStream_t stream, int multiprocessors)
       : ProductLauncher<S>(products, stream), multiprocessors_(multiprocessors) {}
 
-  /// Nothing for no items: a grid of no blocks is an error.
+  /// Launches nothing for no items, since a grid without blocks is an error.
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
     if (items < 1) return;

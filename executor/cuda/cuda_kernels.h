@@ -12,7 +12,8 @@
 
 namespace plumb { inline namespace executor { namespace cuda {
 
-/// Tensors are stored in `half`, or in fp32; `products` multiplies the same and outlives the kernels.
+/// Makes the kernels of a stream. Tensors are stored in `half`, or in fp32 if there is none; `products` multiplies
+/// tensors of the same format and outlives the kernels.
 std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half, MatrixProducts& products,
                                                  cudaStream_t stream, int multiprocessors);
 

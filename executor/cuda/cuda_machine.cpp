@@ -20,14 +20,14 @@ CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing
   if (links != nullptr && how_.graph)
     throw SpecError("a step over several GPUs is not launched as a graph: leave --cuda-graph away");
   check(cudaSetDevice(device), "the GPU");
-  check(cudaFree(nullptr), "the GPU");  // its context lives from here on
+  check(cudaFree(nullptr), "the GPU");  // this creates the context
   check(cudaDeviceGetAttribute(&all_multiprocessors_, cudaDevAttrMultiProcessorCount, device), "the GPU");
 }
 
 CudaMachine::~CudaMachine() {
   if (links_ != nullptr) links_->abort();
   if (has_range_) nvtxRangePop();
-  if (captures_) {  // something has failed meanwhile
+  if (captures_) {  // something failed during the capture
     cudaGraph_t graph = nullptr;
     cudaStreamEndCapture(origin_, &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
@@ -70,7 +70,7 @@ std::byte* CudaMachine::allocate(std::int64_t bytes) {
   check(cudaMalloc(&memory, size), "memory of the GPU");
   memory_.push_back(memory);
   check(cudaMemset(memory, 0, size), "memory of the GPU");
-  check(cudaStreamSynchronize(nullptr), "memory of the GPU");  // which returns before it is done
+  check(cudaStreamSynchronize(nullptr), "memory of the GPU");  // cudaMemset returns before it is done
   return static_cast<std::byte*>(memory);
 }
 
@@ -83,7 +83,7 @@ std::byte* CudaMachine::allocate_on_host(std::int64_t bytes) {
 
 void CudaMachine::upload(void* to, std::span<const std::byte> from) {
   check(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice), "a copy to the GPU");
-  // It returns when pageable memory is staged, and our streams do not wait for the default one.
+  // cudaMemcpy returns when pageable memory is staged, and our streams do not wait for the default one.
   check(cudaStreamSynchronize(nullptr), "a copy to the GPU");
 }
 
@@ -146,7 +146,7 @@ void CudaMachine::wait_for(std::size_t earlier) {
           "a wait for an event");
 }
 
-/// A captured graph has moments as nodes of their own, which nothing in it can wait for.
+/// Records an event. In a captured graph a moment is a node of its own, which nothing in the graph can wait for.
 void CudaMachine::record(cudaEvent_t moment) {
   require(cudaEventRecordWithFlags(moment, lanes_[lane_].stream,
                                    captures_ ? cudaEventRecordExternal : cudaEventRecordDefault),
@@ -247,7 +247,7 @@ bool CudaMachine::has_ended(std::size_t call) const {
   return state == cudaSuccess;
 }
 
-/// By asking: once a kernel has failed nothing else is to be learned from the device.
+/// Waits by asking, since the device gives no more information once a kernel has failed.
 void CudaMachine::wait_for_calls() {
   try {
     while (!watch_.is_over())

@@ -1,8 +1,9 @@
 #pragma once
 // A GPU as the device executor sees it (executor/device/device_machine.h): streams of each rank, an event at both ends
-// of every call, an NVTX range around what the host enqueues for it.
+// of every call, an NVTX range around what the host enqueues for the call.
 //
-// As a graph: the first replay is enqueued as it comes, the second is captured, and from then on the graph is launched.
+// With --cuda-graph the first replay is enqueued call by call, the second is captured, and from then on the graph is
+// launched.
 
 #include <cuda_runtime.h>
 
@@ -22,14 +23,15 @@ namespace plumb { inline namespace executor { namespace cuda {
 
 class CudaMachine : public DeviceMachine {
  public:
-  /// Tensors are stored in `half`, or in fp32. `links`: of a machine that is one rank of several; they outlive it.
-  /// Throws RunError if the device does not answer, SpecError if such a rank is to be a graph.
+  /// Tensors are stored in `half`, or in fp32 if there is none. A machine that is one rank of several has `links`,
+  /// which outlive it. Throws RunError if the device does not answer, and SpecError if such a rank is to run as a
+  /// graph.
   CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how = {}, LinkedCalls* links = nullptr);
   ~CudaMachine() override;
   CudaMachine(const CudaMachine&) = delete;
   CudaMachine& operator=(const CudaMachine&) = delete;
 
-  /// How the ranks share the SMs: "green contexts of 64 and 64 SMs"; after prepare().
+  /// Returns how the ranks share the SMs, e.g. "green contexts of 64 and 64 SMs". It must be called after prepare().
   std::string sharing() const;
 
   std::int64_t free_bytes() const override;
@@ -55,15 +57,15 @@ class CudaMachine : public DeviceMachine {
   struct Lane {
     cudaStream_t stream = nullptr;
     std::unique_ptr<DeviceKernels> kernels;
-    cudaEvent_t joins = nullptr;  // its last call's end, in a capture
+    cudaEvent_t joins = nullptr;  // the end of its last call in a capture
     bool in_capture = false;
   };
   struct CallEvents {
-    cudaEvent_t start = nullptr, end = nullptr;  // moments
-    cudaEvent_t done = nullptr;                  // the same end as a captured graph knows it
+    cudaEvent_t start = nullptr, end = nullptr;  // the call's moments, which are timed
+    cudaEvent_t done = nullptr;                  // its end, as a captured graph waits for it
   };
 
-  /// check(), with the calls under way.
+  /// Works as check(), and adds the calls under way to the text of the error.
   void require(cudaError_t error, const char* what) const;
   void start_call();
   void record(cudaEvent_t moment);
@@ -84,17 +86,18 @@ class CudaMachine : public DeviceMachine {
   std::vector<Lane> lanes_;  // [rank, DeviceStream]
   std::vector<CallEvents> events_;
   std::size_t call_ = 0;
-  std::size_t calls_ = 0;  // of the replay so far; of all where it is a graph
+  std::size_t calls_ = 0;  // calls of the replay so far, or of the whole replay where it is a graph
   std::size_t lane_ = 0;
   bool has_started_ = false;
   bool in_group_ = false;
-  std::vector<std::pair<std::size_t, std::size_t>> ends_of_group_;  // call and lane, to be recorded when it is launched
-  bool has_range_ = false;                                          // of NVTX
-  CallWatch watch_;                                                 // where there are no links
+  // Calls and lanes whose ends are recorded when the group is launched.
+  std::vector<std::pair<std::size_t, std::size_t>> ends_of_group_;
+  bool has_range_ = false;  // true inside an NVTX range
+  CallWatch watch_;         // follows the calls where there are no links
 
   int replays_ = 0;
   bool captures_ = false;
-  cudaStream_t origin_ = nullptr;  // of captures, and where graphs are launched
+  cudaStream_t origin_ = nullptr;  // the stream where captures begin and graphs are launched
   cudaEvent_t forks_ = nullptr;
   cudaGraphExec_t launched_ = nullptr;
 };

@@ -1,5 +1,6 @@
 #pragma once
-// A GPU's side of what a rank asks of NCCL (executor/nccl/nccl_port.h): libnccl.so.2, and CUDA's streams and events.
+// The GPU's implementation of the port to NCCL (executor/nccl/nccl_port.h), by libnccl.so.2 and CUDA's streams and
+// events.
 
 #include <cuda_runtime.h>
 
@@ -10,7 +11,7 @@ namespace plumb { inline namespace executor { namespace cuda {
 
 class CudaNcclPort : public NcclPort {
  public:
-  /// The device is current on the thread that makes the calls. Throws RunError if NCCL is not here.
+  /// The caller makes the device current on the thread that makes the calls. Throws RunError if there is no NCCL.
   CudaNcclPort() { nccl(); }
 
   NcclId make_id() override;

@@ -13,7 +13,7 @@
 namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
-/// A function of the driver, which is not linked; null if this driver has it not.
+/// Returns a function of the driver, which is not linked, or null if this driver does not have it.
 template <class Function>
 Function driver_function(const char* name, unsigned version) {
   void* function = nullptr;
@@ -61,7 +61,7 @@ void GreenContexts::destroy() {
   multiprocessors_.clear();
 }
 
-/// False, and why, if the driver refuses.
+/// Makes the contexts. Returns false, and sets the reason, if the driver refuses.
 bool GreenContexts::make(int device, int ranks, const std::vector<int>& shares) {
   const auto gives = [&](CUresult result, const char* what) {
     if (result != CUDA_SUCCESS)

@@ -1,6 +1,7 @@
 #pragma once
-// A GPU in parts: for each rank a green context with SMs of its own (executor/device_plan/sm_split.h). Memory, its
-// bandwidth, L2 and copy engines stay common. No green context is ever made current: work goes to their streams.
+// A GPU in parts: each rank has a green context with SMs of its own (executor/device_plan/sm_split.h). All parts share
+// the memory, its bandwidth, L2 and the copy engines. No green context is ever made current: work goes to their
+// streams.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -13,8 +14,9 @@ namespace plumb { inline namespace executor { namespace cuda {
 
 class GreenContexts {
  public:
-  /// The device's primary context is alive. Where the driver has no green contexts, or does not give them, there are
-  /// none, and refused() says why. Throws SpecError as split_multiprocessors() does.
+  /// Makes a context for each rank; the device's primary context must be alive. If the driver does not have green
+  /// contexts, or refuses to make them, there are none, and refused() says why. Throws SpecError as
+  /// split_multiprocessors() does.
   GreenContexts(int device, int ranks, const std::vector<int>& shares);
   ~GreenContexts();
   GreenContexts(const GreenContexts&) = delete;
@@ -24,7 +26,7 @@ class GreenContexts {
   const std::string& refused() const { return refused_; }
   const std::vector<int>& multiprocessors() const { return multiprocessors_; }  ///< [rank]
 
-  /// Throws RunError if the driver gives none.
+  /// Makes a stream in the context of a rank. Throws RunError if the driver refuses.
   cudaStream_t make_stream(int rank) const;
 
  private:
@@ -33,7 +35,7 @@ class GreenContexts {
   bool make(int device, int ranks, const std::vector<int>& shares);
   void destroy();
 
-  std::unique_ptr<const Driver> driver_;  // its functions
+  std::unique_ptr<const Driver> driver_;  // functions of the driver
   std::vector<CUgreenCtx> contexts_;      // [rank]
   std::vector<int> multiprocessors_;
   std::string refused_;

@@ -12,7 +12,7 @@
 
 namespace plumb { inline namespace executor { namespace {
 
-/// What goes wrong in `work`, as text.
+/// Returns the text of the failure of `work`, or "" if it succeeds.
 template <class Work>
 std::string text_of_failure(Work work) {
   try {

@@ -10,8 +10,8 @@
 namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
-/// Of 16 bytes at most: the widest loads ask for no more, and the choice of an algorithm shall not depend on where in
-/// an arena a tensor happens to lie.
+/// Returns the alignment of an address, 16 bytes at most. The widest loads ask for no more, and the choice of an
+/// algorithm shall not depend on where a tensor happens to lie in an arena.
 std::uint32_t alignment_of(const void* address) {
   std::uint32_t alignment = 16;
   while (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) alignment /= 2;
@@ -52,7 +52,7 @@ void MatrixProducts::settle(cudaStream_t stream) {
   if (workspace == nullptr) check(cudaMalloc(&workspace, kProductWorkspaceBytes), "cuBLASLt's workspace");
 }
 
-// Row-major [r, c] is column-major [c, r]: each product is that of the transposed matrices.
+// Row-major [r, c] is column-major [c, r], so each product is that of the transposed matrices.
 
 MatrixProducts::Product MatrixProducts::forward_product(const GemmSize& size) {
   return {.rows = size.n, .columns = size.m, .inner = size.k, .left_transposed = true};
@@ -99,7 +99,7 @@ const float* MatrixProducts::weight_grad_with_sums(float* dweight, const void* d
   return reinterpret_cast<const float*>(sums);
 }
 
-/// With the addresses of this epilogue.
+/// Returns the prepared product with the addresses of this epilogue.
 const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product, const ProductEpilogue& epilogue) {
   const auto [place, is_new] = prepared_.try_emplace(product);
   Prepared& made = place->second;
@@ -128,14 +128,14 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product,
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "a product");
   const std::size_t workspace = kAlgorithmWorkspaceBytes;
-  // Not "in place", whose order of additions is that of the blocks' ends.
+  // "In place" is not allowed, since its order of additions is the order in which blocks end.
   const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)), "a product");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
-  // Otherwise multiples of 256 are taken for granted, which parameters behind each other are not.
+  // By default cuBLASLt assumes multiples of 256, which parameters behind each other are not.
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.left_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.right_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.out_alignment);
@@ -145,7 +145,7 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product,
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, made.operation, made.left, made.right, made.out,
                                                                made.out, preference, 1, &best, &found);
   cublasLtMatmulPreferenceDestroy(preference);
-  // What it does not have is said by one of these, or by an empty answer.
+  // cuBLASLt reports a missing algorithm by one of these errors, or by an empty answer.
   const bool refuses = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                        status == CUBLAS_STATUS_ARCH_MISMATCH;
   if (has_epilogue && (refuses || (status == CUBLAS_STATUS_SUCCESS && found == 0))) {
@@ -166,7 +166,7 @@ bool MatrixProducts::multiply(Product product, void* out, const void* left, cons
   product.left_alignment = alignment_of(left);
   product.right_alignment = alignment_of(right);
   product.out_alignment = alignment_of(out);
-  // Which an epilogue's addresses share with what is stored.
+  // The addresses of an epilogue count for the alignment of the output.
   for (const void* address : {epilogue.bias, epilogue.activated})
     if (address != nullptr) product.out_alignment = std::min(product.out_alignment, alignment_of(address));
   product.epilogue = epilogue.kind;

@@ -1,7 +1,8 @@
 #pragma once
-// The three products of a linear layer by cuBLASLt (kernels/cpu/products/gemm.h has shapes and names), fp32 accumulation, by
-// themselves or with what follows them (product_epilogue.h). The algorithm of each shape and epilogue is asked for
-// once; split reductions are in an order that sizes decide, so that the same product has the same bits.
+// The three products of a linear layer by cuBLASLt (kernels/cpu/products/gemm.h has shapes and names), with fp32
+// accumulation, alone or with the operation that follows them (product_epilogue.h). cuBLASLt is asked once for the
+// algorithm of each shape and epilogue. Split reductions run in an order that sizes decide, so that the same product
+// has the same bits.
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -18,50 +19,51 @@
 
 namespace plumb { inline namespace executor { namespace cuda {
 
-/// Memory of each stream with products: cuBLASLt's workspace, and behind it a bias's gradient.
+/// Memory for each stream with products: cuBLASLt's workspace, and behind it a bias's gradient.
 inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20U;
 inline constexpr std::size_t kAlgorithmWorkspaceBytes = kProductWorkspaceBytes - kBiasGradientBytes;
 
-/// How cuBLASLt calls that format; none: fp32.
+/// Returns cuBLASLt's type for a format; no format means fp32.
 cudaDataType_t stored_type(std::optional<HalfFormat> half);
 
 class MatrixProducts {
  public:
-  /// `stored`: of x, y, weights and their gradients but for dweight, which is fp32.
-  /// `multiprocessors`: that they run on; 0: all of the GPU's.
+  /// `stored` is the type of x, y, weights and their gradients, except dweight, which is fp32. `multiprocessors` is the
+  /// number that the products run on; 0 means all of the GPU's.
   explicit MatrixProducts(cudaDataType_t stored, int multiprocessors = 0);
   ~MatrixProducts();
   MatrixProducts(const MatrixProducts&) = delete;
   MatrixProducts& operator=(const MatrixProducts&) = delete;
 
-  /// Takes the workspace of a stream, which the first product on it takes otherwise.
+  /// Allocates the workspace of a stream. Otherwise the first product on the stream does so.
   void settle(cudaStream_t stream);
 
   void forward(void* y, const void* x, const void* weight, const GemmSize& size, cudaStream_t stream);
   void input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size, cudaStream_t stream);
   void weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size, cudaStream_t stream);
 
-  // The same with an epilogue. False, or null: there is none for such a product, and nothing is enqueued.
+  // The products with an epilogue. They return false, or null, and enqueue nothing, if cuBLASLt has no such product.
 
   /// y = x W^T + bias. bias: stored, [n]
   bool forward_with_bias(void* y, const void* x, const void* weight, const void* bias, const GemmSize& size,
                          cudaStream_t stream);
-  /// up = x W^T + bias (null: none), y = GELU by tanh of that before it is rounded.
+  /// up = x W^T + bias (null: none), y = GELU by tanh of up before it is rounded.
   bool forward_with_gelu(void* y, void* up, const void* x, const void* weight, const void* bias, const GemmSize& size,
                          cudaStream_t stream);
-  /// Besides sums of dy over its rows [m], in memory of the stream that its next product may take.
+  /// Also returns the sums of dy over its rows [m], in the stream's memory, which the stream's next product may
+  /// overwrite.
   const float* weight_grad_with_sums(float* dweight, const void* dy, const void* x, const GemmSize& size,
                                      cudaStream_t stream);
 
  private:
-  /// out [rows, columns] = left * right, all column-major: left [rows, inner] and right [inner, columns] lie transposed
-  /// where set.
+  /// out [rows, columns] = left * right, all column-major. left is [rows, inner] and right [inner, columns]; a matrix
+  /// is stored transposed where its flag is set.
   struct Product {
     std::int64_t rows = 0, columns = 0, inner = 0;
     bool left_transposed = false, right_transposed = false;
-    bool adds = false;  // to what is there, in fp32
+    bool adds = false;  // adds to `out`, in fp32
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    /// Bytes that the matrices' addresses are multiples of, as far as an algorithm may ask for it.
+    /// Bytes that the matrices' addresses are multiples of, up to the most that an algorithm may ask for.
     std::uint32_t left_alignment = 1, right_alignment = 1, out_alignment = 1;
 
     // NOLINTNEXTLINE(modernize-use-nullptr): false alarm
@@ -71,7 +73,7 @@ class MatrixProducts {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t left = nullptr, right = nullptr, out = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
-    bool exists = true;  // an algorithm; false only with an epilogue
+    bool exists = true;  // false if cuBLASLt has no algorithm, which happens only with an epilogue
   };
 
   static Product forward_product(const GemmSize& size);
@@ -84,7 +86,7 @@ class MatrixProducts {
   const std::int32_t multiprocessors_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Product, Prepared> prepared_;
-  std::map<cudaStream_t, void*> workspaces_;  // streams run beside each other
+  std::map<cudaStream_t, void*> workspaces_;  // one a stream, since streams run beside each other
 };
 
 }}}  // namespace plumb::executor::cuda

@@ -70,7 +70,8 @@ void NcclGpus::on_all(const std::function<void(int rank, Gpu& gpu)>& work, std::
     threads.emplace_back([&, rank] {
       try {
         const cudaError_t current = cudaSetDevice(static_cast<int>(rank));
-        if (together != nullptr) together->arrive_and_wait();  // also if there is no such device any more
+        // Even if the device is gone, so that no thread waits for it.
+        if (together != nullptr) together->arrive_and_wait();
         check(current, "the GPU");
         work(static_cast<int>(rank), *gpus_[rank]);
       } catch (...) {
@@ -172,11 +173,11 @@ std::vector<OverlapTimes> NcclGpus::overlap(const OverlapWork& work) {
         ProductLane& products = *gpu.products;
         const auto exchange = [&](const NcclRound& round) {
           launch(rank, gpu, round);
-          gpu.communicator->settle("it is launched");  // what is recorded next is behind it
+          gpu.communicator->settle("it is launched");  // the events below are recorded after the launch
         };
         products.multiply(work.lead);
         products.let_follow(gpu.stream);
-        exchange(meeting);  // all devices begin as one
+        exchange(meeting);  // all devices begin together
         products.begin(gpu.stream);
         products.multiply(work.products);
         if (work.round) exchange(*work.round);

@@ -1,5 +1,5 @@
 #pragma once
-// The GPUs of this process under NCCL, a thread each, as what measure_nccl() times.
+// The GPUs of this process under NCCL, with a thread each; measure_nccl() times them.
 
 #include <atomic>
 #include <barrier>
@@ -19,8 +19,8 @@ namespace plumb { inline namespace executor { namespace cuda {
 
 class NcclGpus : public NcclDevices {
  public:
-  /// The first `ranks` GPUs, all for 0, with buffers of that many bytes. Throws RunError if there are fewer, or NCCL
-  /// fails.
+  /// Opens the first `ranks` GPUs (0: all of them), with buffers of `most_bytes` bytes. Throws RunError if there are
+  /// fewer, or if NCCL fails.
   NcclGpus(int ranks, std::int64_t most_bytes);
 
   int ranks() const override { return static_cast<int>(gpus_.size()); }
@@ -40,11 +40,11 @@ class NcclGpus : public NcclDevices {
     cudaStream_t stream = nullptr;
     float* from = nullptr;
     float* to = nullptr;
-    std::unique_ptr<ProductLane> products;  // of the last overlap()
+    std::unique_ptr<ProductLane> products;  // those of the last overlap()
   };
 
-  /// On a thread each, all of which arrive at `together` where it is given; throws what the first one has thrown, which
-  /// ends the waits of the others.
+  /// Runs `work` on a thread for each GPU; all threads first arrive at `together` if it is given. Throws the first
+  /// exception of any thread, which also ends the waits of the others.
   void on_all(const std::function<void(int rank, Gpu& gpu)>& work, std::barrier<>* together = nullptr);
   void launch(int rank, const Gpu& gpu, const NcclRound& round) const;
   void wait(const Gpu& gpu) const;

@@ -1,4 +1,4 @@
-// What libplumb_cuda.so has of NCCL (executor/nccl/nccl_library.h).
+// libplumb_cuda.so's functions for NCCL (executor/nccl/nccl_library.h).
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,7 +21,7 @@
 
 namespace plumb { inline namespace executor { namespace {
 
-constexpr double kForCollectives = 0.8;  // of the budget; products beside them have the rest
+constexpr double kForCollectives = 0.8;  // share of the budget; products beside collectives have the rest
 
 std::string measure(const NcclMeasureOptions& options, NcclMeasurement& result) {
   try {
@@ -43,7 +43,7 @@ std::string measure(const NcclMeasureOptions& options, NcclMeasurement& result) 
   }
 }
 
-/// As NCCL tells GPUs apart: by NCCL_HOSTID, or the running system, and the bus.
+/// Returns what tells a GPU apart in NCCL: the host (NCCL_HOSTID, or the running system) and the bus.
 std::string device_text(int device) {
   char bus[32] = {};
   cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, device), "the GPU");

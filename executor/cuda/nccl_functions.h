@@ -1,5 +1,5 @@
 #pragma once
-// NCCL, opened at run time: the library is there without it, and says so when it is asked for.
+// NCCL, opened at run time: the library loads without it, and throws when NCCL is asked for.
 
 #include <string>
 
@@ -28,13 +28,14 @@ struct NcclFunctions {
   decltype(&ncclAllReduce) all_reduce;
 };
 
-/// Throws RunError if there is no libnccl.so.2, or one older than 2.18, which has no such non-blocking communicators.
+/// Opens NCCL on the first call. Throws RunError if there is no libnccl.so.2, or one older than 2.18, which does not
+/// have such non-blocking communicators.
 const NcclFunctions& nccl();
 
-/// "2.28.9".
+/// Returns the version of NCCL, e.g. "2.28.9".
 std::string nccl_version();
 
-/// Throws RunError "<what>: <NCCL's words>" unless all is well; ncclInProgress is.
+/// Throws RunError "<what>: <NCCL's words>" if the call failed; ncclInProgress is no failure.
 void check(ncclResult_t result, const std::string& what);
 
 }}}  // namespace plumb::executor::cuda

@@ -1,6 +1,7 @@
 #pragma once
-// What a product of cuBLASLt does to its sums before it stores them, and when it is asked to: the only place that
-// decides about it. Where it is not, kernels of their own do the same behind the product.
+// The operation that a cuBLASLt product applies to its sums before it stores them, and the condition under which it is
+// asked for. No other file decides about it. Where a product has no epilogue, kernels of their own do the same behind
+// it.
 
 #include <cublasLt.h>
 
@@ -10,26 +11,27 @@
 namespace plumb { inline namespace executor { namespace cuda {
 
 /// Rows and columns are those of the product as cuBLASLt sees it, column-major: rows are a layer's outputs where biases
-/// are added, columns where their gradient is summed.
+/// are added, and columns are its outputs where their gradient is summed.
 struct ProductEpilogue {
-  /// BIAS; GELU_AUX, GELU_AUX_BIAS: by tanh, what it is applied to is stored besides; BGRADB: sums of the right
-  /// matrix's columns over the inner dimension, in fp32, which replace what is there. DGELU is not used: the gradient
-  /// takes the place of what GELU was applied to (transformer_layer.cpp), where the product still reads. cuBLASLt is
-  /// told to have C and D in one place, never D and what stands besides; behind a place of its own the copy would move
-  /// two thirds of what GELU's own gradient moves. DGELU_BGRAD's sums would be rounded as D is stored, and come with I.
+  /// BIAS adds the bias. GELU_AUX and GELU_AUX_BIAS apply GELU by tanh and also store its input. BGRADB replaces `bias`
+  /// by the sums of the right matrix's columns over the inner dimension, in fp32. DGELU is not used: its gradient would
+  /// take the place of GELU's input (transformer_layer.cpp), which the product still reads, and cuBLASLt may have C and
+  /// D in one place, but not D and the stored input. With a place of its own, the copy would move two thirds of what
+  /// GELU's own gradient moves. The sums of DGELU_BGRAD would be rounded to the format of D, and come with I.
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
-  void* bias = nullptr;       ///< as D is stored
-  void* activated = nullptr;  ///< [columns, rows], likewise: what GELU is applied to
+  void* bias = nullptr;       ///< in the format of D
+  void* activated = nullptr;  ///< [columns, rows], in the format of D: the input of GELU
 };
 
-/// Most bytes of a bias's gradient.
+/// The most bytes of a bias's gradient.
 inline constexpr std::size_t kBiasGradientBytes = std::size_t{1} << 20U;
 
-/// Whether it is worth asking for: cuBLASLt wants strides of 8 elements and 16 bytes of what is stored besides, and
-/// there is room for so long a gradient. It may have no algorithm even so.
+/// True if the epilogue is worth asking for. cuBLASLt requires strides of 8 elements and addresses of 16 bytes for
+/// GELU's input, and the gradient of the bias must fit its room. cuBLASLt may have no algorithm even so.
 bool may_take_in(const ProductEpilogue& epilogue, std::int64_t rows, std::int64_t columns);
 
-/// Before the choice of an algorithm, and before each product: the addresses are part of its description.
+/// Sets the epilogue of a product. It is called before the choice of an algorithm and before each product, since the
+/// addresses are part of the description.
 void describe(cublasLtMatmulDesc_t operation, const ProductEpilogue& epilogue, std::int64_t rows);
 
 }}}  // namespace plumb::executor::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// A GPU's compute stream with matrix products, and the moments of what goes on beside them (nccl_devices.h).
+// A GPU's compute stream with matrix products, and the times of the work that runs beside them (nccl_devices.h).
 
 #include <cuda_runtime.h>
 
@@ -13,11 +13,11 @@
 
 namespace plumb { inline namespace executor { namespace cuda {
 
-/// Of the device that is current in all calls, and when it goes.
+/// The device must be current in all calls, and on destruction.
 class ProductLane {
  public:
-  /// Products x W^T of [edge, edge] matrices of numbers between -1 and 1. Throws RunError if there is no memory for
-  /// them.
+  /// Prepares products x W^T of [edge, edge] matrices of numbers between -1 and 1. Throws RunError if there is no
+  /// memory for them.
   ProductLane(std::optional<HalfFormat> half, std::int64_t edge);
   ~ProductLane();
   ProductLane(const ProductLane&) = delete;
@@ -27,12 +27,12 @@ class ProductLane {
 
   void multiply(int products);
 
-  // In this order, around what is enqueued on `other`:
-  void let_follow(cudaStream_t other);  ///< `other` goes on behind the products so far
-  void begin(cudaStream_t other);       ///< products go on behind `other`: this is the moment that counts
-  void end(cudaStream_t other);         ///< of what is on both; then `other` is behind the products
+  // These calls surround what is enqueued on `other`, in this order:
+  void let_follow(cudaStream_t other);  ///< makes `other` wait for the products so far
+  void begin(cudaStream_t other);       ///< makes the next products wait for `other`; times count from here
+  void end(cudaStream_t other);         ///< marks the ends of both; then `other` waits for the products
 
-  /// From the beginning to the end of the products, and of what was on `other`; once both are over.
+  /// Return the time from the beginning to the end of the products, and of the work on `other`, once both are over.
   Seconds products_time() const;
   Seconds other_time() const;
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a launcher of kernels (executor/device/kernels/simt_kernels.h) has of cuBLASLt, on its stream.
+// The part of a launcher of kernels (executor/device/kernels/simt_kernels.h) that cuBLASLt does, on the launcher's
+// stream.
 
 #include <cuda_runtime.h>
 
@@ -11,7 +12,7 @@
 
 namespace plumb { inline namespace executor { namespace cuda {
 
-/// Of tensors that are stored as S. `products` outlives it.
+/// Multiplies tensors that are stored as S. `products` outlives it.
 template <class S>
 class ProductLauncher {
  public:

@@ -12,15 +12,15 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::uint64_t kPatternStream = 4;  // of made-up data
-constexpr std::uint64_t kNoiseStream = 5;
+constexpr std::uint64_t kPatternStream = 4;  // random stream of the patterns of made-up data
+constexpr std::uint64_t kNoiseStream = 5;    // random stream of their noise
 constexpr float kPatternSize = 0.5F;
 
 std::int64_t set_size(const SampleData& data) {
   return data.images.labels.empty() ? data.samples : static_cast<std::int64_t>(data.images.labels.size());
 }
 
-/// The number in its set of a sample of the global batch.
+/// Returns the number, in the set, of a sample of the global batch.
 std::uint64_t drawn(const SampleData& data, const BatchPlace& place, std::int64_t sample) {
   return uniform_index(
       static_cast<std::uint64_t>(set_size(data)),
@@ -36,13 +36,13 @@ float noise(const BatchPlace& place, std::uint64_t sample, std::uint64_t element
   return standard_normal({kNoiseStream, place.seed, sample, element});
 }
 
-/// Element `element` of a made-up input.
+/// Returns element `element` of a made-up input.
 float made_up(const SampleData& data, const BatchPlace& place, std::uint64_t sample, std::uint64_t element) {
   const float pattern = standard_normal({kPatternStream, place.seed, label_of(data, sample), element});
   return kPatternSize * pattern + noise(place, sample, element);
 }
 
-/// Where a row or column of the resized image lies in the original: pixel centres coincide.
+/// Position of a row or column of the resized image between two of the original; the pixels' centres coincide.
 struct Between {
   std::int64_t low, high;
   float share_of_high;
@@ -54,7 +54,7 @@ Between source_of(std::int64_t index, std::int64_t size, std::int64_t original) 
   return {low, std::min(low + 1, original - 1), inside - static_cast<float>(low)};
 }
 
-/// image: [height, width, channels] of the data's shape.
+/// Fills image: [height, width, channels] of the data's shape.
 void fill_image(std::span<float> image, const SampleData& data, std::uint64_t sample) {
   const ImageSet& set = data.images;
   const std::uint8_t* pixels =
@@ -132,7 +132,7 @@ ImageSet parse_cifar10(std::string_view bytes, const std::string& file, bool nor
     set.pixels.insert(set.pixels.end(), pixels.begin(), pixels.end());
   }
   if (!normalise) return set;
-  std::array<std::int64_t, 3> sums{}, squares{};  // of bytes: exact
+  std::array<std::int64_t, 3> sums{}, squares{};  // sums of bytes, and so exact
   constexpr std::size_t kPlane = kSide * kSide;
   for (std::size_t i = 0; i < set.pixels.size(); ++i) {
     const std::int64_t value = set.pixels[i];

@@ -12,7 +12,7 @@ std::int64_t rounded_up(std::int64_t bytes, std::int64_t alignment) {
   return (bytes + alignment - 1) / std::max<std::int64_t>(1, alignment) * alignment;
 }
 
-/// Placed blocks by when they live, so that a new one is compared with those of its time only.
+/// The placed blocks by the times at which they live, so that a new one is compared only with those of its time.
 class PlacedBlocks {
  public:
   explicit PlacedBlocks(const std::vector<ArenaBlock>& blocks) : blocks_(blocks) {
@@ -49,7 +49,7 @@ class PlacedBlocks {
   std::vector<std::vector<std::size_t>> by_era_{static_cast<std::size_t>(kEras) + 1};
 };
 
-/// The lowest place for `bytes` beside what is taken: (offset, end)s, ascending by offset.
+/// Returns the lowest offset for `bytes` beside the taken ranges (offset, end), which ascend by offset.
 std::int64_t lowest_gap(const std::vector<std::pair<std::int64_t, std::int64_t>>& taken, std::int64_t bytes) {
   std::int64_t free_from = 0;
   for (const auto& [offset, end] : taken) {
@@ -85,7 +85,7 @@ Arena place_in_arena(const std::vector<ArenaBlock>& blocks, std::int64_t alignme
 }
 
 std::int64_t most_live_bytes(const std::vector<ArenaBlock>& blocks, std::int64_t alignment) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // (moment, bytes); of one moment releases come first
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // (moment, bytes); at equal moments releases come first
   for (const ArenaBlock& block : blocks) {
     if (block.begin >= block.end) continue;
     const std::int64_t bytes = rounded_up(block.bytes, alignment);

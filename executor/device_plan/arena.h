@@ -1,5 +1,5 @@
 #pragma once
-// Where blocks of memory lie whose lifetimes are known beforehand.
+// Places for blocks of memory whose lifetimes are known in advance.
 
 #include <cstdint>
 #include <vector>
@@ -18,12 +18,12 @@ struct Arena {
   std::int64_t bytes = 0;             ///< the end of the highest block
 };
 
-/// Blocks that live at one moment do not overlap. Largest first, each into the lowest gap that fits it among those
-/// placed already ("greedy by size", Pisarchyk and Lee 2020, section 5.2); equal ones in order of their beginning.
-/// Quadratic in the number that live at once.
+/// Places the blocks so that those that live at the same moment do not overlap. The largest goes first, each into the
+/// lowest gap that fits it among the blocks placed before ("greedy by size", Pisarchyk and Lee 2020, section 5.2);
+/// equal ones go in order of their beginning. The time is quadratic in the number of blocks that live at once.
 Arena place_in_arena(const std::vector<ArenaBlock>& blocks, std::int64_t alignment);
 
-/// The most bytes that live at one moment, each block rounded up to the alignment.
+/// Returns the most bytes that live at one moment, each block rounded up to the alignment.
 std::int64_t most_live_bytes(const std::vector<ArenaBlock>& blocks, std::int64_t alignment);
 
 }}  // namespace plumb::executor

@@ -18,7 +18,7 @@ void CallClocks::wait(const DeviceWait& wait) {
   std::int32_t* own = ended_before(newest());
   const std::int32_t* other = ended_before(wait.call);
   for (std::size_t s = 0; s < streams_; ++s) own[s] = std::max(own[s], other[s]);
-  if (wait.bucket != DeviceWait::kEnd) return;  // it has not ended, but what it stands behind has
+  if (wait.bucket != DeviceWait::kEnd) return;  // the call itself has not ended, but the calls that it waited for have
   const auto at = static_cast<std::size_t>(wait.call);
   own[stream_of_[at]] = std::max(own[stream_of_[at]], place_[at]);
 }

@@ -9,7 +9,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Walks every rank's list and opens, uses and leaves buffers.
+/// Walks every rank's list of actions and opens, uses and leaves buffers.
 class BufferWalk {
  public:
   BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls,
@@ -49,14 +49,15 @@ class BufferWalk {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// What one micro-batch (slice) has on its stage's rank: of each, what I frees and what stays until W.
+  /// The buffers of one micro-batch (or slice) on its stage's rank; `early` is the part that I frees, `late` stays
+  /// until W.
   struct Slot {
     std::size_t kept_early = kNone, kept_late = kNone;
     std::size_t rebuilt_early = kNone, rebuilt_late = kNone;
     std::size_t away = kNone;
   };
 
-  /// What all slices of a micro-batch share on its stage's rank.
+  /// The buffers that all slices of a micro-batch share on its stage's rank.
   struct Sequences {
     std::size_t kept = kNone, gradients = kNone;
   };
@@ -136,7 +137,7 @@ class BufferWalk {
     return of_microbatches_[stage][static_cast<std::size_t>(action.microbatch)];
   }
 
-  /// Gradients that are sharded: B, I and W add to all of them, REDUCE_GRAD has done with them.
+  /// Handles gradients that are sharded: B, I and W add to all of them, and REDUCE_GRAD is the last to use them.
   void add_gradients(const Action& action, std::int32_t call) {
     std::size_t& gradients = gradients_[static_cast<std::size_t>(action.stage)];
     const std::int64_t bytes = stage_bytes_[static_cast<std::size_t>(action.stage)].whole_gradients;
@@ -149,7 +150,7 @@ class BufferWalk {
     gradients = kNone;
   }
 
-  /// Attention of a slice reads what the slices before have kept, and adds to what they get of gradients.
+  /// Attention of a slice reads the keys and values of earlier slices, and adds to their gradients.
   void use_sequences(const Action& action, std::int32_t call) {
     const bool is_backward = gives_input_gradient(action.op);
     if (!is_backward && action.op != Op::kForward && action.op != Op::kRecompute) return;
@@ -165,7 +166,7 @@ class BufferWalk {
     use(own.gradients, call);
   }
 
-  /// Activations come to be: by the forward, or from where they were.
+  /// Opens the buffers of activations, which the forward makes or a move brings back.
   void keep(const Action& action, std::int32_t call) {
     const StageMemory& memory = memory_of(action);
     const std::int64_t early = memory.released_at_input_grad_bytes - rebuilt_early_bytes(memory);
@@ -182,12 +183,13 @@ class BufferWalk {
     slot(action).rebuilt_late = open(rank_, BufferUse::kRebuilt, memory.recompute_bytes - early, {call});
   }
 
-  /// Of what is freed at the end of I, as much as there is was rebuilt (simulator/memory/memory_changes.h).
+  /// Returns the part of the rebuilt bytes that is freed at the end of I: as much as I frees, at most all
+  /// (simulator/memory/memory_changes.h).
   static std::int64_t rebuilt_early_bytes(const StageMemory& memory) {
     return std::min(memory.recompute_bytes, memory.released_at_input_grad_bytes);
   }
 
-  /// Weights that the stage has replaced since: they are there from the step that did.
+  /// Uses weights that the stage has replaced; their copy is made at the OPTIMIZER_STEP that replaced them.
   void use_replaced_weights(const Action& action, std::int32_t call) {
     const std::int32_t replacer = replacers_[static_cast<std::size_t>(maker_)];
     if (replacer < 0) return;
@@ -206,7 +208,8 @@ class BufferWalk {
     use(slot(action).kept_late, call);
   }
 
-  /// A stage's output or input gradient, for its neighbour: on this rank, or through the SEND that follows.
+  /// Opens the buffer of a stage's output or input gradient for its neighbour, on this rank or through the SEND that
+  /// follows.
   void hand_over(const Action& action, std::int32_t call) {
     const bool forward = action.op == Op::kForward;
     const auto stage = static_cast<std::size_t>(action.stage);
@@ -220,7 +223,7 @@ class BufferWalk {
     } else {
       taker = consumer(forward, neighbor, action);
     }
-    if (taker == ActionTable::kNone) return;  // a schedule of forwards, say: nobody wants a gradient
+    if (taker == ActionTable::kNone) return;  // no action wants a gradient, e.g. in a schedule of forwards
     open(rank_, BufferUse::kHandOver, forward ? costs.activation_message_bytes : costs.gradient_message_bytes,
          {call, calls_.of_action[static_cast<std::size_t>(taker)]});
     buffers_.back().taker = taker;
@@ -235,14 +238,14 @@ class BufferWalk {
     const StageCosts& costs = costs_.stages[static_cast<std::size_t>(sender)];
     const StageCosts& own = costs_.stages[static_cast<std::size_t>(receive.stage)];
     const std::int64_t sent = forward ? costs.activation_message_bytes : costs.gradient_message_bytes;
-    // On a mesh of another shape as much as its own messages in the other direction have.
+    // On a mesh of another shape a rank holds as many bytes as its own messages in the other direction have.
     const std::int64_t held = forward ? own.gradient_message_bytes : own.activation_message_bytes;
     open(rank_, BufferUse::kMessage, held > 0 ? held : sent,
          {calls_.of_action[static_cast<std::size_t>(copy)], calls_.of_action[static_cast<std::size_t>(reader)]});
     buffers_.back().taker = reader;
   }
 
-  /// Who reads the activation or gradient that reaches a stage.
+  /// Returns the action that reads the activation or gradient that reaches a stage.
   std::int32_t consumer(bool forward, int stage, const Action& of) const {
     if (forward) return table_.find(Op::kForward, stage, of.microbatch, of.part);
     const std::int32_t whole = table_.find(Op::kBackward, stage, of.microbatch, of.part);
@@ -272,11 +275,11 @@ class BufferWalk {
   ActionTable table_;
   StageNeighbors neighbors_;
   std::vector<Slot> slots_;              // [stage, micro-batch, slice]
-  std::vector<std::size_t> gathered_;    // [stage] the whole weights that stand now
-  std::vector<std::size_t> gradients_;   // [stage] the whole gradients, likewise
+  std::vector<std::size_t> gathered_;    // [stage] the whole weights that are gathered now
+  std::vector<std::size_t> gradients_;   // [stage] the whole gradients that are summed now
   std::vector<Sequences> sequences_;     // [stage, micro-batch]
   std::vector<std::int32_t> replacers_;  // [action id]
-  std::vector<std::size_t> replaced_;    // [action id] what an OPTIMIZER_STEP leaves of the weights that it replaces
+  std::vector<std::size_t> replaced_;    // [action id] the weights that an OPTIMIZER_STEP has replaced
   std::vector<DeviceBuffer> buffers_;
   int rank_ = 0;
   std::int32_t maker_ = 0;  // the action that is visited

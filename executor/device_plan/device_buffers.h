@@ -1,6 +1,6 @@
 #pragma once
-// Which temporary tensors a schedule's calls need on each rank, and from which call to which (schedules/cost_table.h
-// says how many bytes; docs/design.md, rule 5 how long).
+// The temporary tensors that a schedule's calls need on each rank, and the calls between which they are needed
+// (schedules/cost_table.h has their bytes; docs/design.md, rule 5, has their lifetimes).
 
 #include <cstdint>
 #include <span>
@@ -11,12 +11,12 @@
 
 namespace plumb { inline namespace executor {
 
-/// Bytes of each micro-batch of a stage, where they are not alike: [stage][micro-batch]. A stage, or all of them, may
-/// be empty: the cost table says it for all micro-batches.
+/// [stage][micro-batch] bytes of each micro-batch of a stage, where micro-batches differ. The entry of a stage, or the
+/// whole vector, may be empty; then the cost table's bytes hold for all micro-batches.
 using MicrobatchMemory = std::vector<std::vector<StageMemory>>;
 
-/// Without offsets, and none of no bytes. Weights, gradients and optimizer state stay for the whole run: they are none
-/// of these.
+/// Returns the buffers without offsets; none has 0 bytes. Weights, gradients and optimizer state stay for the whole run
+/// and are not among them.
 std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
                                          std::span<const DeviceStageBytes> stage_bytes = {},
                                          const MicrobatchMemory& of_microbatches = {});

@@ -32,7 +32,7 @@ DeviceStream device_stream_of(Op op) {
   }
 }
 
-/// [action id] the action whose call does its work; -1 for those that are no work of their rank's device.
+/// Returns [action id] the action whose call does its work; -1 for actions that are no work of their rank's device.
 std::vector<std::int32_t> workers_of(const Schedule& schedule, JointPasses passes) {
   const std::vector<std::int32_t> leaders = joint_leaders(schedule, passes);
   std::vector<std::int32_t> workers;
@@ -53,7 +53,7 @@ std::vector<std::int32_t> workers_of(const Schedule& schedule, JointPasses passe
   return workers;
 }
 
-/// How long the copy of a message occupies its link, and how much later it is there.
+/// The time for which a message's copy occupies its link, and the time by which it arrives later.
 struct Copy {
   SimTime duration{0};
   SimTime latency{0};
@@ -72,11 +72,11 @@ Copy copy_of(const Schedule& schedule, const StageNeighbors& neighbors, const Co
           .latency = to_sim_time(link.latency, "the latency of an emulated link")};
 }
 
-/// Something that must have ended, or come to a moment inside, before a call starts.
+/// A dependency: the call `to` starts behind the end of an earlier call, or behind a moment inside it.
 struct Edge {
   std::int32_t to = 0;  // action id
   int bucket = DeviceWait::kEnd;
-  SimTime behind{0};  // its end, or its start where a bucket is named
+  SimTime behind{0};  // delay from the earlier call's end, or from its start if a bucket is named
 };
 
 /// Plays the schedule on the streams, earliest call first.
@@ -136,7 +136,7 @@ class SchedulePlayer {
       make(start, id);
       if (const std::int32_t mate = nodes_[static_cast<std::size_t>(id)].mate; mate >= 0) make(start, mate);
     }
-    if (result.calls.size() != expected)  // a valid schedule has no cycle but where copies gather their weights
+    if (result.calls.size() != expected)  // a valid schedule has a cycle only where copies gather their weights
       throw ScheduleError(
           "copies of a stage gather their weights in different orders, and a device would wait in a circle: list their "
           "UNSHARDs (layer by layer their passes) alike, or use --backend cpu");
@@ -191,7 +191,7 @@ class SchedulePlayer {
               action.op == Op::kReduceGrad || action.op == Op::kUnshard || workers_[id] < first_of_rank;
           duration = meets_others ? std::max(duration, own) : duration + own;
         }
-        // A pass that meets those of copies is in the order of each of their ranks.
+        // A pass that meets the passes of other copies follows the order of each copy's rank.
         const bool is_own = workers_[id] == static_cast<std::int32_t>(id);
         if (is_own || (node.stream == DeviceStream::kCompute && workers_[id] >= 0)) {
           std::int32_t& before = last[static_cast<std::size_t>(node.stream)];
@@ -224,7 +224,7 @@ class SchedulePlayer {
     }
   }
 
-  /// Each OPTIMIZER_STEP behind the gradients of all ranks, and their sums over copies.
+  /// Makes each OPTIMIZER_STEP wait for the gradients of all ranks, and for their sums over copies.
   void add_agreement() {
     std::vector<std::int32_t> last = last_gradient_actions(schedule_);
     std::int32_t first_id = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// From a schedule to the calls that a device makes: on which stream each is, behind which others, in which order the
-// host enqueues them.
+// Turns a schedule into the calls that a device makes: the stream of each, the calls that it waits for, and the order
+// in which the host enqueues them.
 
 #include <span>
 #include <vector>
@@ -15,24 +15,25 @@
 namespace plumb { inline namespace executor {
 
 struct DeviceCalls {
-  /// In the order of their starts by the cost table, were the arena unlimited. Waits: all that the schedule's rules ask
-  /// for (schedules/dependencies/dependencies.h) beyond the stream's own order. The copy of a message is the sender's call: a RECV
-  /// has none, nor has a RESHARD.
+  /// Calls in the order of their starts by the cost table, if the arena were unlimited. Each has all waits that the
+  /// schedule's rules ask for (schedules/dependencies/dependencies.h) beyond the order of its stream. The copy of a
+  /// message is the sender's call: a RECV has no call, nor has a RESHARD.
   std::vector<DeviceCall> calls;
   std::vector<SimTime> starts;          ///< [call]
   std::vector<SimTime> ends;            ///< [call]
-  std::vector<std::int32_t> of_action;  ///< [action id] its call; -1 where there is none
+  std::vector<std::int32_t> of_action;  ///< [action id] its call; -1 if it has none
 };
 
-/// `lowered` breaks no rule of schedules/rules/validate.h, and `costs` has all of its stages.
-/// `agrees`: what the optimizer does depends on all gradients (clipping, loss scaling), so that each OPTIMIZER_STEP
-/// waits for the last gradients of every rank, and their REDUCE_GRADs; then no rank computes behind its first one.
-/// `pairs`: messages that start together, one call right behind the other.
+/// Returns the calls. `lowered` breaks no rule of schedules/rules/validate.h, and `costs` has all of its stages. If
+/// `agrees`, the optimizer's work depends on all gradients (clipping, loss scaling), so each OPTIMIZER_STEP waits for
+/// the last gradients of every rank and their REDUCE_GRADs; then no rank computes behind its first OPTIMIZER_STEP.
+/// `pairs` are messages that start together; their calls follow one another directly. Throws ScheduleError if copies of
+/// a stage gather their weights in different orders.
 DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees = false,
                          JointPasses passes = JointPasses::kNone, std::span<const MessagePair> pairs = {});
 
-/// [rank] id of the compute action behind which its gradients are complete: the last before its first OPTIMIZER_STEP;
-/// -1 where there is none.
+/// Returns [rank] the id of the compute action behind which the rank's gradients are complete, which is the last one
+/// before its first OPTIMIZER_STEP; -1 if there is none.
 std::vector<std::int32_t> last_gradient_actions(const Schedule& lowered);
 
 }}  // namespace plumb::executor

@@ -1,7 +1,7 @@
 #pragma once
-// What a call of a rank exchanges with other ranks, and with whom: one collective of a group, or one end of a message.
-// The ranks are those of the world (executor/division/rank_grid.h). Groups, kinds, bytes and order are those of
-// executor/nccl/nccl_order.h, call by call for each communicator; a test holds the two against each other.
+// One exchange of a rank's call with other ranks: a collective of a group, or one end of a message. The ranks are those
+// of the world (executor/division/rank_grid.h). For each communicator, the groups, kinds, bytes and order are those of
+// executor/nccl/nccl_order.h, call by call; a test compares the two.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,34 +11,35 @@
 
 namespace plumb { inline namespace executor {
 
-/// All groups of a run, numbered alike on every rank, and which rank this is.
+/// All groups of a run, numbered alike on every rank, and the number of this rank.
 struct DeviceGroups {
   std::vector<NcclCommunicator> communicators;
-  int rank = 0;   ///< of the world
-  int ranks = 1;  ///< in the world
+  int rank = 0;   ///< number in the world
+  int ranks = 1;  ///< size of the world
 };
 
-/// Sends and receives that members make at once, as one group of calls.
+/// Sends and receives that the members make at once, as one group of calls.
 enum class DevicePairs : std::uint8_t {
   kNone,
-  kAllToAll,  ///< block i of `outgoing` goes to member i, block i of `values` comes from it; the own one stays
-  kShift,     ///< all of `outgoing` goes to the next member, all of `values` comes from the one before
+  kAllToAll,  ///< block i of `outgoing` goes to member i, which sends block i of `values`; the own one stays
+  kShift,     ///< `outgoing` goes to the next member, and `values` comes from the one before
 };
 
-/// A rank's part. It is in place: of all_gather a rank brings its block of `values`, and of reduce_scatter its block is
-/// what counts afterwards, the others being undefined.
+/// A rank's part of an exchange, in place. For all_gather a rank brings its block of `values`; after reduce_scatter
+/// only its own block is defined.
 struct DeviceExchange {
-  NcclKind kind = NcclKind::kAllReduce;    ///< never kCompute
-  std::int32_t communicator = 0;           ///< of DeviceGroups::communicators
-  std::int32_t member = 0;                 ///< this rank's number in it
-  std::int32_t peer = NcclCall::kNone;     ///< a member: the other end, or the root
-  bool is_stored = false;                  ///< elements are as activations are stored; otherwise fp32
-  std::byte* values = nullptr;             ///< on the device; of a send it is only read
-  std::int64_t elements = 0;               ///< of the whole buffer
-  std::vector<std::int64_t> bounds = {};   ///< [members + 1] of the blocks in elements; empty: equal ones
-                                           ///< (executor/transport/collective.h, block_begin)
-  DevicePairs pairs = DevicePairs::kNone;  ///< then in the place of `kind`; blocks are equal
-  const std::byte* outgoing = nullptr;     ///< of pairs
+  NcclKind kind = NcclKind::kAllReduce;  ///< never kCompute
+  std::int32_t communicator = 0;         ///< index in DeviceGroups::communicators
+  std::int32_t member = 0;               ///< this rank's number in it
+  std::int32_t peer = NcclCall::kNone;   ///< the member at the other end, or the root
+  bool is_stored = false;                ///< true: elements have the format of activations; false: fp32
+  std::byte* values = nullptr;           ///< on the device; a send only reads it
+  std::int64_t elements = 0;             ///< elements of the whole buffer
+  /// [members + 1] bounds of the blocks in elements; empty: equal blocks (executor/transport/collective.h,
+  /// block_begin).
+  std::vector<std::int64_t> bounds = {};
+  DevicePairs pairs = DevicePairs::kNone;  ///< if not kNone, it replaces `kind`; blocks are equal
+  const std::byte* outgoing = nullptr;     ///< the values that pairs send
 };
 
 }}  // namespace plumb::executor

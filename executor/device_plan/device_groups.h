@@ -1,6 +1,6 @@
 #pragma once
-// The groups of ranks that a device's calls meet in, and the channels of messages, numbered alike on every rank; named
-// as executor/nccl names them.
+// The groups of ranks that meet in a device's calls, and the channels of messages. They are numbered alike on every
+// rank and named as in executor/nccl.
 
 #include <vector>
 
@@ -15,25 +15,26 @@ class DeviceGroupTable {
  public:
   explicit DeviceGroupTable(const TrainingPlan& plan);
 
-  /// `number` is NcclCall::kNone where the rank is alone.
+  /// Return the rank's seat in each group. `number` is NcclCall::kNone if the rank is alone.
   const NcclSeat& tensor(int rank) const { return tensor_[static_cast<std::size_t>(rank)]; }
   const NcclSeat& context(int rank) const { return context_[static_cast<std::size_t>(rank)]; }
   const NcclSeat& expert(int rank) const { return expert_[static_cast<std::size_t>(rank)]; }
   const NcclSeat& copies(int rank, int stage) const {
     return copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
   }
-  /// Those of them that have the same experts.
+  /// Returns the seat among the copies that hold the same experts.
   const NcclSeat& expert_copies(int rank, int stage) const {
     return expert_copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
   }
 
-  /// Where all ranks agree on something before a step; otherwise alone.
+  /// Returns the seat in the group of all ranks if they agree on something before a step; otherwise that of a rank
+  /// alone.
   const NcclSeat& everyone(int rank) const { return everyone_[static_cast<std::size_t>(rank)]; }
-  /// `pair`: of ReplayPlan::tied.
+  /// `pair` is an index in ReplayPlan::tied.
   const NcclSeat& tied(int rank, std::size_t pair) const { return tied_[static_cast<std::size_t>(rank)][pair]; }
 
-  /// The communicator of messages from one rank to another, of which they are members 0 and 1. Registered on the first
-  /// call: all ranks ask in one order.
+  /// Returns the communicator of messages from one rank to another, where they are members 0 and 1. The first call
+  /// registers it, so all ranks must ask in the same order.
   std::int32_t channel(MessageKind kind, int source, int destination);
 
   std::vector<NcclCommunicator> take() { return communicators_.take(); }

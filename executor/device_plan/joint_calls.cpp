@@ -16,11 +16,11 @@ bool meets_copies(Op op, JointPasses passes) {
   return passes == JointPasses::kAll && is_compute(op) && op != Op::kOptimizerStep;
 }
 
-/// The passes of all copies, each behind the first of them.
+/// Joins the k-th such pass of each copy of a stage.
 void join_passes(std::vector<std::int32_t>& leaders, const Schedule& schedule, JointPasses passes) {
-  std::map<int, int> before;                                                // [stage] such passes so far
-  std::map<std::pair<int, int>, std::pair<std::int32_t, Action>> first_of;  // (model part, how many came before)
-  std::vector<std::int32_t> pairs(leaders.size());  // [action id] the first of its overlapped pair
+  std::map<int, int> before;                                                // [stage] number of such passes so far
+  std::map<std::pair<int, int>, std::pair<std::int32_t, Action>> first_of;  // (model part, number of passes before)
+  std::vector<std::int32_t> pairs(leaders.size());  // [action id] the first action of its overlapped pair
   std::int32_t id = 0;
   for (const std::vector<Action>& actions : schedule.ranks) {
     bool is_second = false;
@@ -40,7 +40,7 @@ void join_passes(std::vector<std::int32_t>& leaders, const Schedule& schedule, J
       ++id;
     }
   }
-  // All of a pair goes where either of the two does.
+  // Both actions of a pair go to the call that either of them belongs to.
   for (std::size_t i = 0; i < leaders.size(); ++i) {
     const auto first = static_cast<std::size_t>(pairs[i]);
     if (first == i) continue;
@@ -56,8 +56,8 @@ void join_passes(std::vector<std::int32_t>& leaders, const Schedule& schedule, J
 std::vector<std::int32_t> joint_leaders(const Schedule& schedule, JointPasses passes) {
   const JointReductions joint = joint_reductions(schedule);
   std::vector<std::int32_t> leaders;
-  std::map<int, int> unshards;                           // [stage] so far
-  std::map<std::pair<int, int>, std::int32_t> first_of;  // (model part, how many came before)
+  std::map<int, int> unshards;                           // [stage] number so far
+  std::map<std::pair<int, int>, std::int32_t> first_of;  // (model part, number of UNSHARDs before)
   for (const std::vector<Action>& actions : schedule.ranks)
     for (const Action& action : actions) {
       const auto id = static_cast<std::int32_t>(leaders.size());

@@ -15,8 +15,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// When a buffer is needed, as places in the list of calls: from its first call to the first one that starts when its
-/// last has ended. Of calls that start together, from the first to the second.
+/// Returns the lifetime of a buffer, as places in the list of calls: from its first call to the first call that starts
+/// when its last has ended. Two calls that start together count from the first to the second.
 ArenaBlock block_of(const DeviceBuffer& buffer, const DeviceCalls& calls) {
   const auto with_next = [&](std::int32_t call) {
     return call >= 0 && calls.calls[static_cast<std::size_t>(call)].with_next;
@@ -53,12 +53,12 @@ void place_buffers(DeviceProgram& program, const DeviceCalls& calls, std::size_t
   }
 }
 
-/// Who was last at each place of a rank's arena.
+/// The buffers that last used each place of a rank's arena.
 class Occupants {
  public:
   static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
 
-  /// Those at [begin, end), who are replaced.
+  /// Puts `buffer` at [begin, end). Returns the buffers that were there.
   std::vector<std::size_t> replace(std::int64_t begin, std::int64_t end, std::size_t buffer) {
     split_at(begin);
     split_at(end);
@@ -79,17 +79,17 @@ class Occupants {
     from_.try_emplace(offset, std::prev(after)->second);
   }
 
-  std::map<std::int64_t, std::size_t> from_{{0, kNobody}};  // up to the next key
+  std::map<std::int64_t, std::size_t> from_{{0, kNobody}};  // each entry holds up to the next key
 };
 
-/// Adds to each call's waits what the arena asks for, and drops all that others imply (unless they are to be kept).
+/// Adds to each call's waits those that the arena asks for, and drops all that others imply (if `kept` allows it).
 void settle_waits(DeviceProgram& program, std::size_t ranks, DeviceWaits kept) {
-  std::vector<std::vector<std::size_t>> written_by(program.calls.size());  // [call] the buffers that it is first to use
+  std::vector<std::vector<std::size_t>> written_by(program.calls.size());  // [call] the buffers that it uses first
   for (std::size_t i = 0; i < program.buffers.size(); ++i)
     written_by[static_cast<std::size_t>(program.buffers[i].calls.front())].push_back(i);
   std::vector<Occupants> occupants(ranks), on_host(ranks);
   CallClocks clocks(static_cast<int>(ranks));
-  std::vector<DeviceWait> of_both;  // what the places of two that start together ask for
+  std::vector<DeviceWait> of_both;  // waits for the places of two calls that start together
   for (std::size_t index = 0; index < program.calls.size(); ++index) {
     DeviceCall& call = program.calls[index];
     std::vector<DeviceWait> wanted = std::move(call.waits);

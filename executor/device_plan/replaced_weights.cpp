@@ -11,7 +11,7 @@ std::vector<std::int32_t> weight_replacers(const Schedule& lowered) {
   const WeightVersions versions = weight_versions(lowered);
   std::int32_t id = 0;
   for (const std::vector<Action>& actions : lowered.ranks) {
-    std::vector<std::vector<std::int32_t>> steps(lowered.stages.size());  // of each stage so far
+    std::vector<std::vector<std::int32_t>> steps(lowered.stages.size());  // [stage] its steps so far
     for (const Action& action : actions) {
       const auto stage = static_cast<std::size_t>(action.stage);
       if (action.op == Op::kOptimizerStep) {

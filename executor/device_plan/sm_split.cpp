@@ -23,13 +23,13 @@ SmSplit split_multiprocessors(int ranks, const std::vector<int>& shares, int gro
   for (int left = groups - ranks; left > 0; --left) {
     std::size_t neediest = 0;
     for (std::size_t rank = 1; rank < split.groups.size(); ++rank) {
-      // share / (groups + 1) is larger: compared crosswise.
+      // The rank whose share / (groups + 1) is larger is needier; the fractions are compared crosswise.
       const auto claim = [&](std::size_t of, std::size_t against) {
         return std::int64_t{is_even ? 1 : shares[of]} * (split.groups[against] + 1);
       };
       if (claim(rank, neediest) > claim(neediest, rank)) neediest = rank;
     }
-    // An even split stays even: what is left over would make one rank faster than the others.
+    // An even split stays even, since the remaining groups would make one rank faster than the others.
     if (is_even && left < ranks && neediest == 0) break;
     ++split.groups[neediest];
   }

@@ -19,7 +19,7 @@ void add_all(Calls& to, const Calls& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Tracks that do one piece together: alone, or the members of an exchange.
+/// Returns the sets of tracks that do one piece together: a single track, or the members of an exchange.
 std::vector<std::vector<std::size_t>> parties(const std::vector<CallTrack>& tracks, std::size_t piece) {
   std::vector<std::vector<std::size_t>> parties;
   std::map<std::int32_t, std::size_t> of_communicator;
@@ -64,7 +64,7 @@ class Expansion {
     return tails_[static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream)];
   }
 
-  /// The calls that a track's part of a call waits for, besides its stream's.
+  /// Returns the calls that a track's part of a call waits for, besides those of its stream.
   Calls waits_of(std::size_t call, const CallTrack& track) const {
     Calls waits;
     for (const DeviceWait& wait : pipeline_.calls[call].waits) {
@@ -88,7 +88,7 @@ class Expansion {
       const CallTrack& track = tracks[member];
       assert(track.pieces.size() == tracks.front().pieces.size() && "ranks of a group do the same");
       const WorldPiece& own = track.pieces[piece];
-      if (!ends_[call][member].contains(track.stream_of(piece))) {  // the call's first there
+      if (!ends_[call][member].contains(track.stream_of(piece))) {  // the call's first piece there
         add_all(wanted, waits_of(call, track));
         add_all(wanted, tail_of(track.rank, track.stream));
       }
@@ -122,10 +122,12 @@ class Expansion {
   const DeviceProgram& pipeline_;
   WorldProgram world_;
   CallClocks clocks_;
-  std::vector<Calls> tails_;                                      // [rank, stream] its last piece, of all members
+  // [rank, stream] its last piece, with those of all members.
+  std::vector<Calls> tails_;
   std::vector<std::vector<std::map<DeviceStream, Calls>>> ends_;  // [call][track] its last pieces on each stream
-  std::vector<std::vector<Calls>> made_;                          // [track][piece] of the call that is added
-  std::vector<std::vector<std::map<int, Calls>>> bucket_ends_;    // [call][track][bucket]
+  // [track][piece] its calls, for the call that is being added.
+  std::vector<std::vector<Calls>> made_;
+  std::vector<std::vector<std::map<int, Calls>>> bucket_ends_;  // [call][track][bucket]
 };
 
 class WorldChecker {
@@ -139,7 +141,7 @@ class WorldChecker {
       const CallTrack& track = track_of(call);
       const DeviceStream stream = track.stream_of(static_cast<std::size_t>(call.piece));
       clocks_.begin(track.rank, stream);
-      std::int32_t& newest = newest_[{track.rank, stream}];  // 1 + its number; 0: none
+      std::int32_t& newest = newest_[{track.rank, stream}];  // 1 + the number of the newest call; 0: none
       before_.push_back(newest - 1);
       newest = static_cast<std::int32_t>(i) + 1;
       for (const std::int32_t wait : call.waits) {
@@ -192,7 +194,7 @@ class WorldChecker {
     }
   }
 
-  /// Pieces of the call that one stands behind: the one before on its stream, and those it names.
+  /// Returns the pieces of the call that one waits for: the one before on its stream, and those that it names.
   static std::vector<std::size_t> formers(const CallTrack& track, std::size_t piece) {
     std::vector<std::size_t> formers(track.pieces[piece].behind.begin(), track.pieces[piece].behind.end());
     for (std::size_t other = piece; other-- > 0;)
@@ -203,7 +205,7 @@ class WorldChecker {
     return formers;
   }
 
-  /// The first, or last, piece of a track on each stream.
+  /// Returns the first, or last, piece of a track on each stream.
   static std::vector<std::size_t> ends_of(const CallTrack& track, bool is_last) {
     std::map<DeviceStream, std::size_t> ends;
     for (std::size_t piece = 0; piece < track.pieces.size(); ++piece)

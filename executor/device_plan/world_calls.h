@@ -1,16 +1,16 @@
 #pragma once
 // The calls of a pipeline's program (device_program.h) on the ranks of the world: every replica, tensor and context
-// rank does those of its pipeline rank in an arena of its own. A call falls into pieces where it exchanges something
+// rank makes those of its pipeline rank, in an arena of its own. A call is cut into pieces where it exchanges something
 // with the ranks of a group, and where a gradient bucket is complete.
 //
-// A piece may be on another stream than its call: then it stands behind what the call's stream has when it is enqueued
-// if it is the call's first there, and behind it stands what names it. The call is over when all of its pieces are; the
-// next one on its stream waits for those on this stream alone.
+// A piece may be on another stream than its call. The call's first piece on such a stream waits for all that the call's
+// stream has when the piece is enqueued; pieces that name it in `behind` wait for it. The call is over when all of its
+// pieces are; the next call on its stream waits only for the pieces on this stream.
 //
-// Ranks that share a device meet by events alone: an exchange is a call of each member behind all that any of them
-// stands behind, each does its share of the work, and who stands behind one of them stands behind all. A rank on a
-// device of its own has only its own calls; what it exchanges waits for the others by itself (NCCL), and a RECV is a
-// call of the receiver. Either way all hosts enqueue in one order.
+// Ranks that share a device meet by events alone. An exchange is then a call of each member, and each waits for all
+// that any member waits for and does its share of the work; a call that waits for one member waits for all. A rank on a
+// device of its own has only its own calls: its exchanges wait for the other ranks by themselves (NCCL), and a RECV is
+// a call of the receiver. In both cases all hosts enqueue in the same order.
 
 #include <cstdint>
 #include <optional>
@@ -22,27 +22,27 @@
 namespace plumb { inline namespace executor {
 
 struct WorldPiece {
-  std::int32_t communicator = -1;           ///< of what is exchanged; -1: kernels
+  std::int32_t communicator = -1;           ///< communicator of the exchange; -1: kernels only
   int bucket = -1;                          ///< gradient bucket that is complete behind it; -1: none
-  std::optional<DeviceStream> stream = {};  ///< another one than the call's
-  std::vector<std::int32_t> behind = {};    ///< earlier pieces of the call that it waits for, on other streams
+  std::optional<DeviceStream> stream = {};  ///< stream, if it is not the call's
+  std::vector<std::int32_t> behind = {};    ///< earlier pieces of the call, on other streams, that it waits for
 };
 
 /// A call of the pipeline's program on one rank.
 struct CallTrack {
-  int rank = 0;  ///< of the world
-  int lane = 0;  ///< which of the ranks with the pipeline rank's place it is: messages stay in a lane
+  int rank = 0;  ///< rank in the world
+  int lane = 0;  ///< number among the ranks with this pipeline rank; messages stay in a lane
   DeviceStream stream = DeviceStream::kCompute;
-  std::vector<WorldPiece> pieces;  ///< at least one; as many on every rank of a call
+  std::vector<WorldPiece> pieces;  ///< at least one; every rank of a call has equally many
 
   DeviceStream stream_of(std::size_t piece) const { return pieces[piece].stream.value_or(stream); }
 };
 
 struct WorldCall {
-  std::int32_t call = 0;   ///< of the pipeline's program
-  std::int32_t track = 0;  ///< of the call
+  std::int32_t call = 0;   ///< index in the pipeline's program
+  std::int32_t track = 0;  ///< track of the call
   std::int32_t piece = 0;
-  std::vector<std::int32_t> waits;  ///< earlier world calls, none that another one, or the stream, implies
+  std::vector<std::int32_t> waits;  ///< earlier world calls, without those that another wait, or the stream, implies
 };
 
 struct WorldProgram {
@@ -51,12 +51,12 @@ struct WorldProgram {
   int ranks = 1;
 };
 
-/// `pipeline` has all of its waits (DeviceWaits::kAll). `ranks`: in the world.
+/// Expands the program. `pipeline` has all of its waits (DeviceWaits::kAll). `ranks`: size of the world.
 WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks);
 
-/// What is wrong, a sentence each, whatever the timing: a rank's part of a call does not stand behind those that the
-/// pipeline's stands behind; pieces are out of order; a member of an exchange does not stand behind what all others
-/// have to bring, or what follows does not stand behind all members.
+/// Returns the faults that hold whatever the timing, a sentence each. A fault is: a rank's part of a call does not wait
+/// for what the pipeline's call waits for; pieces are out of order; a member of an exchange does not wait for what all
+/// others have to bring, or a later call does not wait for all members.
 std::vector<std::string> check_world_calls(const WorldProgram& world, const DeviceProgram& pipeline);
 
 }}  // namespace plumb::executor

@@ -14,7 +14,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Layers that stay together: an input with what follows, a loss with what comes before.
+/// Returns the layers that stay together: an input with the layer behind it, a loss with the layer before it.
 std::vector<std::vector<Layer>> units_of(const std::vector<Layer>& model) {
   std::vector<std::vector<Layer>> units;
   bool joins_previous = false;
@@ -32,14 +32,14 @@ std::vector<int> uniform_split(int units, int stages) {
   return counts;
 }
 
-/// Of all splits into non-empty runs one whose largest sum is least, found by dynamic programming; of equals the one
-/// with the longest runs at the end.
+/// Returns a split into non-empty runs whose largest sum is least, found by dynamic programming. Among equal splits it
+/// takes the one with the longest runs at the end.
 std::vector<int> balanced_split(const std::vector<std::int64_t>& weights, int stages) {
   const std::size_t units = weights.size(), runs = static_cast<std::size_t>(stages);
   std::vector<std::int64_t> sums(units + 1, 0);
   std::partial_sum(weights.begin(), weights.end(), sums.begin() + 1);
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  // [runs so far][units so far] the least largest sum, and where its last run starts
+  // Least largest sum, and the start of its last run. [runs so far][units so far]
   std::vector<std::vector<std::int64_t>> least(runs + 1, std::vector<std::int64_t>(units + 1, kNone));
   std::vector<std::vector<std::size_t>> start(runs + 1, std::vector<std::size_t>(units + 1, 0));
   least[0][0] = 0;

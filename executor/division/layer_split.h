@@ -1,9 +1,9 @@
 #pragma once
-// Layers to stages for any list of layers, as DeepSpeed's PipelineModule splits them (Microsoft 2020).
+// Splits any list of layers into stages, as DeepSpeed's PipelineModule does (Microsoft 2020).
 //
 //   split_layers(model, 4, "parameters")        // stages of nearly equal parameters
-//   split_layers(model, 4, "type:convolution")  // of nearly as many convolutions
-//   split_layers(model, 4, "3,2,2,4")           // the user's own numbers
+//   split_layers(model, 4, "type:convolution")  // stages of nearly as many convolutions
+//   split_layers(model, 4, "3,2,2,4")           // the user's own numbers of layers
 
 #include <string_view>
 #include <vector>
@@ -12,12 +12,17 @@
 
 namespace plumb { inline namespace executor {
 
-/// [stage][layer] consecutive layers, every stage with at least one. An input counts with the layer behind it and a
-/// loss with the one before it. `rule`: "uniform" (as many layers each, larger stages first), "parameters" or
-/// "type:REGEX" (of all splits one whose largest stage has the fewest parameters, or layers whose kind's name the
-/// expression finds; case does not matter), or a number of layers for each stage. Throws SpecError if there are fewer
-/// layers than stages, the expression is none or finds no layer, or the numbers are not one of 1 or more for each stage
-/// or do not sum up to the layers.
+/// Returns [stage][layer] consecutive layers; every stage has at least one. An input counts with the layer behind it
+/// and a loss with the layer before it. `rule` is one of
+///
+///   "uniform"       as many layers each, larger stages first
+///   "parameters"    a split whose largest stage has the fewest parameters
+///   "type:REGEX"    a split whose largest stage has the fewest layers whose kind's name the expression finds, in upper
+///                   or lower case
+///   "N,N,..."       a number of layers for each stage
+///
+/// Throws SpecError if there are fewer layers than stages, if the expression is not one or finds no layer, or if the
+/// numbers are not one of 1 or more for each stage or do not sum up to the layers.
 std::vector<std::vector<Layer>> split_layers(const std::vector<Layer>& model, int stages, std::string_view rule);
 
 }}  // namespace plumb::executor

@@ -60,7 +60,7 @@ int world_rank_of(const RankGrid& ranks, const GridCoordinates& coordinates) {
 }
 
 std::vector<int> group_ranks(const RankGrid& ranks, Group group, int world_rank) {
-  if (group == Group::kExpert)  // spread over meshes of one shape only
+  if (group == Group::kExpert)  // experts are spread over meshes of one shape only
     return ranks.grid.expert == 1 ? std::vector{world_rank} : group_ranks(ranks.grid, group, world_rank);
   assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
   GridCoordinates place = coordinates_of(ranks, world_rank);

@@ -17,7 +17,7 @@ HeldElements overlap(const HeldElements& a, const HeldElements& b) {
   return {first, std::max<std::int64_t>(0, std::min(a.first + a.count, b.first + b.count) - first)};
 }
 
-/// What a destination rank is sent.
+/// Returns the elements that a destination rank is sent.
 HeldElements wanted_by(const MeshTensor& to, Resharding kind, int part, int tensor, std::int64_t elements) {
   const HeldElements held = held_elements(to, part, tensor, elements);
   if (to.scattered || kind == Resharding::kDirect) return held;
@@ -40,7 +40,7 @@ std::vector<std::int64_t> gathered_bounds(const MeshTensor& mesh, std::int64_t h
 
 std::vector<ReshardingPiece> resharding_pieces(const MeshTensor& from, const MeshTensor& to, Resharding kind,
                                                std::int64_t elements) {
-  // Of so many receivers in a tensor group each takes as many pieces as there are senders for it.
+  // Each of a tensor group's receivers takes as many pieces as there are senders for it.
   const int receivers = !to.scattered && kind == Resharding::kBroadcast ? 1 : to.tensor;
   const int senders = from.scattered ? from.tensor : std::max(1, from.tensor / receivers);
   std::vector<ReshardingPiece> pieces;

@@ -20,7 +20,8 @@ struct TokenRange {
   std::int64_t count = 0;
 };
 
-/// The tokens of slice `slice` of `slices`: [slice * sequence / slices, (slice + 1) * sequence / slices), rounded down.
+/// Returns the tokens of slice `slice` of `slices`: [slice * sequence / slices, (slice + 1) * sequence / slices),
+/// rounded down.
 inline TokenRange slice_tokens(std::int64_t sequence, int slices, int slice) {
   const std::int64_t first = slice * sequence / slices;
   return {.first = first, .count = (slice + 1) * sequence / slices - first};

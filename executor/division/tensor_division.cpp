@@ -13,7 +13,8 @@ std::int64_t rounded_up(std::int64_t value, int ranks) {
   return (value + ranks - 1) / ranks;
 }
 
-/// Rows (or columns) of the divided dimension: [local, local + count) are [whole, whole + count).
+/// Rows (or columns) of the divided dimension: [local, local + count) of the share are [whole, whole + count) of the
+/// whole.
 struct DimensionRun {
   std::int64_t local = 0;
   std::int64_t whole = 0;
@@ -21,13 +22,13 @@ struct DimensionRun {
   bool is_replica = false;
 };
 
-/// A piece of the whole dimension, of which `sharers` neighbouring ranks have the same share.
+/// A piece of the whole dimension. `sharers` neighbouring ranks have the same share of it.
 struct DimensionPiece {
   std::int64_t size = 0;
   int sharers = 1;
 };
 
-/// Pieces that lie one behind the other in the whole dimension, each divided by itself.
+/// Divides pieces that lie one behind the other in the whole dimension, each by itself.
 std::vector<DimensionRun> divide_pieces(const std::vector<DimensionPiece>& pieces, const TensorSeat& seat) {
   std::vector<DimensionRun> runs;
   std::int64_t local = 0, whole = 0;

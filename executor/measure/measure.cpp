@@ -20,7 +20,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// What the processor calls itself, or "cpu" where it says nothing.
+/// Returns the processor's own name, or "cpu" if it gives none.
 std::string processor_name() {
 #if defined(__x86_64__)
   unsigned int brand[12] = {};

@@ -1,5 +1,5 @@
 #pragma once
-// Measures this machine: what the planner's calibration fits into a cluster specification.
+// Measures this machine. The planner's calibration fits the result into a cluster specification.
 //
 //   const Measurement measured = measure_cpu({.budget = Seconds{20}, .busy_ranks = 2, .date = "2025-01-31"});
 
@@ -11,25 +11,27 @@
 namespace plumb { inline namespace executor {
 
 struct MeasureOptions {
-  Seconds budget{20};  ///< for everything that is asked for; about
-  int busy_ranks = 1;  ///< threads that run the same kernel at the same time, so that shared cores are in the figures
-  std::string date;    ///< written into the result as it is
+  Seconds budget{20};  ///< approximate time for all measurements that are asked for
+  int busy_ranks = 1;  ///< threads that run the same kernel at the same time, so that the figures include shared cores
+  std::string date;    ///< written into the result unchanged
   bool gemm = true;
   bool attention = true;
   bool other_kernels = true;  ///< norms, activations, biases, rotary, residuals, embedding, cross-entropy, optimizer
-  bool messages = true;       ///< and all-reduces, through the in-process transport
+  bool messages = true;       ///< messages and all-reduces through the in-process transport
 };
 
-/// Every KernelKind's own function over a ladder of shapes, messages by size, all-reduces by size and group.
+/// Times the function of every KernelKind over a ladder of shapes, messages by size, and all-reduces by size and group.
 ///
-/// A sample is the median over repeats and busy ranks of the time of one call; a call much shorter than the clock's
-/// grain is timed in runs. As in a training step, what the kernel before would have made is in the cache; weights,
-/// their gradients and what a forward kept come from memory that goes round in 32 MiB; numbers are within 1 of 0 at the
-/// start of each run. GEMMs: 32 to 2048 tokens, 64 to 4096 channels in and out, in the three forms. Shapes for whose 3
-/// repeats the budget does not suffice are left out. Repeats are spread over the budget, and are in processor time
-/// where every busy rank can have a core (cpu/measure_kernels.h).
-/// "message" is the time from a send to its receiver's wake-up, half of a round trip, the receive being posted ahead;
-/// "all_reduce" from the moment at which the last rank joins to the wake-up of the slowest.
+/// A sample is the median, over repeats and busy ranks, of the time of one call. A call much shorter than the clock's
+/// grain is timed in runs. As in a training step, the tensors that the kernel before would have made are in the cache;
+/// weights, their gradients and tensors that a forward kept come from memory that goes round in 32 MiB. Numbers are
+/// within 1 of 0 at the start of each run. GEMMs have 32 to 2048 tokens and 64 to 4096 channels in and out, in the
+/// three forms. Shapes for whose 3 repeats the budget does not suffice are left out. Repeats are spread over the
+/// budget, and are in processor time where every busy rank can have a core (executor/cpu/kernels/measure_kernels.h).
+///
+/// "message" is the time from a send to its receiver's wake-up: half of a round trip, with the receive posted ahead.
+/// "all_reduce" is the time from the moment at which the last rank joins to the wake-up of the slowest rank.
+///
 /// Throws SpecError if busy_ranks < 1 or the budget is not positive.
 Measurement measure_cpu(const MeasureOptions& options = {});
 

@@ -23,7 +23,7 @@ Collective collective_of(CollectiveOp op, std::span<float> values, std::span<con
   return {.op = op, .values = values};
 }
 
-/// [member][repeat] when a member started and when it was done.
+/// [member][repeat] Moments at which a member started and was done.
 struct Moments {
   std::vector<std::vector<SimTime>> started, done;
 };
@@ -43,7 +43,7 @@ Moments time_repeats(const CollectiveSample& of, int repeats) {
         static_cast<std::size_t>(needs_equal_blocks ? elements - elements % of.members : elements));
     const std::vector<float> outgoing(values.size());
     for (int i = 0; i < repeats; ++i) {
-      group.run(all_reduce({}));  // they meet
+      group.run(all_reduce({}));  // the members meet
       moments.started[static_cast<std::size_t>(rank)].push_back(clock());
       group.run(collective_of(of.op, values, outgoing));
       moments.done[static_cast<std::size_t>(rank)].push_back(clock());

@@ -13,8 +13,8 @@ struct CollectiveSample {
   CollectiveOp op = CollectiveOp::kAllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRing;
   int members = 1;
-  std::int64_t bytes = 0;  ///< of a member's whole buffer
-  Seconds median{0};       ///< from the moment at which the last member starts to that at which the last one is done
+  std::int64_t bytes = 0;  ///< bytes of a member's whole buffer
+  Seconds median{0};       ///< time from the last member's start to the last member's end
   Seconds fastest{0};
   int repeats = 0;
 };
@@ -22,16 +22,16 @@ struct CollectiveSample {
 struct CollectiveMeasureOptions {
   int members = 2;
   std::vector<std::int64_t> sizes_bytes = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
-  Seconds budget{10};  ///< for all of them; about
+  Seconds budget{10};  ///< approximate time for all of them
 };
 
-/// Every collective by ring and by tree (all_to_all and shift, which have one algorithm, once), by size. Members are
-/// threads; at least 5 repeats each; all_to_all leaves out
-/// what the members do not divide. Throws SpecError if there are fewer than 2 members or a size is not positive.
+/// Times every collective by ring and by tree (all_to_all and shift, which have one algorithm, once), by size, at least
+/// 5 times each. Members are threads. Throws SpecError if there are fewer than 2 members or a size is below 4 bytes.
 std::vector<CollectiveSample> measure_collectives(const CollectiveMeasureOptions& options);
 
-/// Bytes over time, and times the share of the buffer that crosses the busiest link (nccl-tests, doc/PERFORMANCE.md):
-/// all_reduce 2(n-1)/n; all_gather, reduce_scatter, scatter, gather and all_to_all (n-1)/n; the others 1.
+/// Return the bytes over the median time, and for bus_bytes_per_second this times the share of the buffer that crosses
+/// the busiest link (nccl-tests, doc/PERFORMANCE.md): all_reduce 2(n-1)/n; all_gather, reduce_scatter, scatter, gather
+/// and all_to_all (n-1)/n; the others 1.
 double algorithm_bytes_per_second(const CollectiveSample& sample);
 double bus_bytes_per_second(const CollectiveSample& sample);
 

@@ -23,11 +23,11 @@ constexpr GemmSize kProduct{.m = 192, .n = 192, .k = 192};
 
 struct Times {
   Seconds compute{0};
-  Seconds overlap{0};  ///< with the all-reduce
+  Seconds overlap{0};  ///< time of the products during which the all-reduce was under way
 };
 
-/// [member * repeats + repeat] the time of that many products, beside an all-reduce of `bytes` or alone; of no products
-/// the overlap is the all-reduce.
+/// Returns [member * repeats + repeat] the times of `products` products, beside an all-reduce of `bytes` or alone.
+/// Without products the overlap is the whole all-reduce.
 std::vector<Times> times_of(const SlowdownSample& of, int products, int repeats, bool beside) {
   const Clock clock = monotonic_clock();
   InProcessTransport transport({.ranks = of.members}, clock);
@@ -41,7 +41,7 @@ std::vector<Times> times_of(const SlowdownSample& of, int products, int repeats,
     std::vector<float> weight(static_cast<std::size_t>(kProduct.n * kProduct.k), 0.5F);
     std::vector<float> y(static_cast<std::size_t>(kProduct.m * kProduct.n));
     for (int i = 0; i < repeats; ++i) {
-      group.run(all_reduce({}));  // they meet
+      group.run(all_reduce({}));  // the members meet
       const SimTime start = clock();
       const CollectiveTicket sum = beside ? group.start(all_reduce(values)) : CollectiveTicket{};
       for (int p = 0; p < products; ++p) linear_forward(y.data(), x.data(), weight.data(), kProduct);

@@ -27,7 +27,7 @@ KernelSample sample_of(std::string kernel, std::vector<std::int64_t> shape, std:
           .busy_ranks = ranks};
 }
 
-/// Half of each round trip between two ranks that post their receives ahead.
+/// Returns half of each round trip between two ranks that post their receives ahead.
 std::vector<Seconds> time_messages(std::int64_t bytes, Seconds budget) {
   const Clock clock = monotonic_clock();
   TensorPool pools[2];
@@ -65,7 +65,7 @@ std::vector<Seconds> time_messages(std::int64_t bytes, Seconds budget) {
   return times;
 }
 
-/// From the last rank's joining to the wake-up of the slowest.
+/// Returns the times from the last rank's joining to the wake-up of the slowest.
 std::vector<Seconds> time_sums(std::int64_t bytes, int ranks, int repeats) {
   const Clock clock = monotonic_clock();
   InProcessTransport transport({.ranks = ranks}, clock);
@@ -76,7 +76,7 @@ std::vector<Seconds> time_sums(std::int64_t bytes, int ranks, int repeats) {
     Communicator group(transport, {"measured group", members}, rank, clock);
     std::vector<float> values(static_cast<std::size_t>(bytes / 4), 1.0F);
     for (int i = 0; i < repeats; ++i) {
-      group.run(all_reduce({}));  // they meet
+      group.run(all_reduce({}));  // the ranks meet
       joined[static_cast<std::size_t>(rank)].push_back(clock());
       group.run(all_reduce(values));
       woken[static_cast<std::size_t>(rank)].push_back(clock());

@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// "message" {bytes} and "all_reduce" {bytes, group size} samples; groups of 2 and 4. Takes about `budget`.
+/// Returns "message" {bytes} and "all_reduce" {bytes, group size} samples, for groups of 2 and 4. Takes about `budget`.
 std::vector<KernelSample> measure_transport(Seconds budget);
 
 }}  // namespace plumb::executor

@@ -1,5 +1,5 @@
 #pragma once
-// The time that stands for repeats of one measurement.
+// The median of the repeats of one measurement.
 
 #include <algorithm>
 #include <cassert>
@@ -10,7 +10,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// The upper one of the two in the middle, of an even number. Asserts that there is one.
+/// Returns the median; of an even number of times the upper of the two in the middle. Asserts that there is one.
 inline Seconds median_of(std::vector<Seconds> times) {
   assert(!times.empty());
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);

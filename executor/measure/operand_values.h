@@ -1,5 +1,6 @@
 #pragma once
-// What measured kernels compute on: on zeros a GPU draws less power, and runs faster than it ever will in a training.
+// The numbers on which measured kernels compute. On zeros a GPU would draw less power, and run faster than in a
+// training.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace plumb { inline namespace executor {
 
-/// So many bytes, a multiple of 4, of numbers between -1 and 1, the same each time: in 16 bits, or in fp32.
+/// Returns `bytes` bytes, a multiple of 4, of numbers between -1 and 1 in 16 bits or in fp32. They are the same each
+/// time.
 std::vector<std::byte> operand_values(std::optional<HalfFormat> half, std::int64_t bytes);
 
 }}  // namespace plumb::executor

@@ -1,5 +1,5 @@
 #pragma once
-// What is left of a time that runs.
+// The rest of a time budget.
 
 #include <chrono>
 
@@ -7,12 +7,12 @@
 
 namespace plumb { inline namespace executor {
 
-/// Counts from its making on; negative when the time is over.
+/// Counts from its construction on; negative when the time is over.
 class TimeLeft {
  public:
   explicit TimeLeft(Seconds budget) : budget_(budget) {}
 
-  /// Of a part of the time, from 0 to 1, that comes first.
+  /// Returns the time left of the first `part`, from 0 to 1, of the budget.
   Seconds operator()(double part = 1) const {
     return part * budget_ - std::chrono::duration_cast<Seconds>(std::chrono::steady_clock::now() - begin_);
   }

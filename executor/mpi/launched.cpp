@@ -9,7 +9,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// The first of these variables that is a number; 0 if none is.
+/// Returns the first of these variables that is a number; 0 if none is.
 int number_in(const std::array<const char*, 3>& variables) {
   for (const char* name : variables) {
     const char* value = std::getenv(name);
@@ -25,7 +25,7 @@ int number_in(const std::array<const char*, 3>& variables) {
 }  // namespace
 
 int launched_ranks() {
-  // srun sets the step's size; a batch script has a job's, but no step's.
+  // srun sets the size of its step; a batch script knows the size of its job, but has no step.
   return number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"});
 }
 

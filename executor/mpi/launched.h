@@ -1,16 +1,16 @@
 #pragma once
-// Whether mpirun or srun has started this process beside others. Known without MPI.
+// Says whether mpirun or srun has started this process beside others. Works without MPI.
 
 namespace plumb { inline namespace executor {
 
-/// How many ranks were started together, by the environment of Open MPI, MPICH (PMI) and Slurm; 0 where none of them
-/// started this process.
+/// Returns how many ranks were started together, by the environment of Open MPI, MPICH (PMI) and Slurm; 0 if none of
+/// them started this process.
 int launched_ranks();
 
-/// Which of them this is; 0 where none started it.
+/// Returns this process's rank; 0 if none of them started it.
 int launched_rank();
 
-/// Which of those on its machine this is, by which it takes its GPU; 0 where none started it.
+/// Returns its number among the ranks of its machine, by which it takes its GPU; 0 if none of them started it.
 int launched_local_rank();
 
 }}  // namespace plumb::executor

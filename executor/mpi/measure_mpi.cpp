@@ -8,7 +8,7 @@
 namespace plumb { inline namespace executor {
 
 std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasureOptions& options) {
-  constexpr Seconds kPatience{600};  // of the ranks that only wait
+  constexpr Seconds kPatience{600};  // patience of the ranks that only wait
   MpiWorld& world = MpiWorld::joined();
   Fingerprint print;
   for (const std::int64_t bytes : options.sizes_bytes) print.add(bytes);

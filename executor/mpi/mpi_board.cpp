@@ -33,7 +33,7 @@ class MpiBoard : public RankBoard {
     if (has_told_) return true;
     if (!told().empty()) return false;
     world_.call_out(fault);
-    // Of two that fail in one moment the lower rank speaks.
+    // If two ranks fail in one moment, the lower rank speaks.
     const auto end = std::chrono::steady_clock::now() + kForOneMoment;
     while (std::chrono::steady_clock::now() < end) {
       const std::optional<MpiWorld::Heard> other = world_.hear();

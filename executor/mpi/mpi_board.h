@@ -1,5 +1,5 @@
 #pragma once
-// Ranks that mpirun or srun has started meet by MPI before NCCL joins their GPUs.
+// The board at which ranks that mpirun or srun has started meet by MPI, before NCCL joins their GPUs.
 
 #include <memory>
 
@@ -8,8 +8,8 @@
 
 namespace plumb { inline namespace executor {
 
-/// Called by all ranks. What one of them tells reaches the others as its end does: stop_mpi_ranks() (joined.h). Throws
-/// RunError as MpiWorld does, SpecError in a program without MPI.
+/// Returns the board; called by all ranks. A fault that one rank tells reaches the others as a message of its own
+/// (MpiWorld::call_out). Throws RunError as MpiWorld does, and SpecError in a program without MPI.
 std::unique_ptr<RankBoard> mpi_board(Seconds patience);
 
 }}  // namespace plumb::executor

@@ -24,16 +24,16 @@ namespace {
 constexpr SimTime kShortestPause{5'000'000};
 constexpr SimTime kLongestPause{50'000'000};
 
-/// What goes ahead of every message. Its length is the same for all.
+/// The header that goes ahead of every message; its length is the same for all.
 using Header = std::array<std::int64_t, 8>;
-constexpr std::size_t kElements = 6, kWordSum = 7;  // of every header
+constexpr std::size_t kElements = 6, kWordSum = 7;  // positions in every header
 
 Header header_of(const MessageTag& tag, std::span<const float> values) {
   return {
       tag.stage, tag.microbatch, tag.slice, 0, 0, 0, std::ssize(values), static_cast<std::int64_t>(word_sum(values))};
 }
 
-/// `group` tells groups apart whose names lead to one tag of MPI's.
+/// `group` tells apart groups whose names lead to one MPI tag.
 Header header_of(const MoveTag& tag, std::int64_t group, std::span<const float> values) {
   return {tag.number,
           static_cast<std::int64_t>(tag.op),
@@ -49,7 +49,7 @@ bool says_the_same(const Header& one, const Header& other) {
   return std::equal(one.begin(), one.begin() + kElements, other.begin());
 }
 
-/// What came must be what was awaited, whole and as it was sent. What is wrong with it, or nothing.
+/// Compares what was received with what was expected, in kind, length and sum. Returns the fault, or an empty text.
 std::string fault_of(const std::string& what, const Header& expected, const Header& received,
                      std::span<const float> values) {
   if (!says_the_same(expected, received))
@@ -75,15 +75,15 @@ struct MpiTransport::Operation : Ticket {
   Header sent{}, expected{}, received{};
   std::span<float> incoming;
   Tensor tensor;
-  std::string what;  // for messages
-  int peer = -1;     // whom a move waits for
+  std::string what;  // name of the message in errors
+  int peer = -1;     // rank that a move waits for
   TransferTimes times;
   bool done = true;
-  bool comes_in = false;  // a message that is looked at before it counts as done
-  std::string fault;      // what MPI said, or what is wrong with the message
+  bool comes_in = false;  // a message that is checked before it counts as done
+  std::string fault;      // error of MPI, or fault of the message
 };
 
-/// The one user of MPI: posts, asks and waits take turns under its mutex.
+/// The only user of MPI. Posts, polls and waits take turns under its mutex.
 class MpiTransport::Engine {
  public:
   Engine(const MpiOptions& options, Clock clock) : options_(options), clock_(std::move(clock)) {
@@ -117,7 +117,7 @@ class MpiTransport::Engine {
     for (MPI_Comm* communicator : {&messages, &lines}) MPI_Comm_free(communicator);
   }
 
-  /// `post` fills the operation's requests.
+  /// Starts an operation; `post` fills its requests.
   template <class Post>
   void begin(const std::shared_ptr<Operation>& operation, Post post) {
     const std::lock_guard lock(mutex_);
@@ -152,8 +152,8 @@ class MpiTransport::Engine {
     wake_callers_.notify_all();
   }
 
-  MPI_Comm messages = MPI_COMM_NULL;  // stages' activations and gradients, told apart by tag
-  MPI_Comm lines = MPI_COMM_NULL;     // moves of collectives, a tag a group
+  MPI_Comm messages = MPI_COMM_NULL;  // activations and gradients between stages, told apart by tag
+  MPI_Comm lines = MPI_COMM_NULL;     // moves of collectives, one tag a group
   int highest_tag = 0;
 
  private:
@@ -178,7 +178,7 @@ class MpiTransport::Engine {
     }
   }
 
-  /// True if something has ended.
+  /// Polls all operations; returns true if any has ended.
   bool ask() {
     const auto ended = [this](const std::shared_ptr<Operation>& operation) {
       int all = 0;
@@ -188,7 +188,7 @@ class MpiTransport::Engine {
       operation->times.end = clock_();
       if (code != MPI_SUCCESS)
         operation->fault = fmt::format("{}: {}", operation->what, mpi_text(code));
-      else if (operation->comes_in)  // here, beside the rank, which may compute meanwhile
+      else if (operation->comes_in)  // checked on this thread, since the rank may compute meanwhile
         operation->fault =
             fault_of(operation->what, operation->expected, operation->received, operation->tensor.values());
       operation->done = true;
@@ -210,7 +210,7 @@ class MpiTransport::Engine {
 
 namespace {
 
-/// Both parts of a message, one after the other on one line.
+/// Posts both parts of a message, header and values, one after the other.
 void post_send(std::vector<MPI_Request>& requests, const Header& header, std::span<const float> values, int to, int tag,
                MPI_Comm communicator, Sends sends) {
   requests.resize(requests.size() + 2);
@@ -228,7 +228,7 @@ void post_receive(std::vector<MPI_Request>& requests, Header& header, std::span<
 
 }  // namespace
 
-/// A member's lines to the others.
+/// A member's connections to the others, by MPI.
 class MpiTransport::Lines : public PointToPoint {
  public:
   Lines(Engine& engine, CommunicatorGroup group)
@@ -270,7 +270,7 @@ class MpiTransport::Lines : public PointToPoint {
 
   Engine& engine_;
   const CommunicatorGroup group_;
-  const std::int64_t id_;  // of the group
+  const std::int64_t id_;  // id of the group
   const int tag_;
   const std::shared_ptr<Operation> operation_;
   std::int64_t number_ = -1;

@@ -1,10 +1,10 @@
 #pragma once
 // Messages and collectives between processes by MPI.
 //
-// All of MPI's calls take turns (MPI_THREAD_SERIALIZED). A thread of the transport drives what is under way: it asks,
-// and sleeps a little where nothing has moved, so that ranks that share cores do not take them from each other by
-// spinning. Every message is preceded by a header that says what it is, how long, and the sum of its words: both ends
-// must agree.
+// All calls of MPI take turns (MPI_THREAD_SERIALIZED). A thread of the transport drives the operations under way. It
+// polls them and sleeps a little when nothing has moved, so that ranks that share cores do not take them from each
+// other by spinning. Every message is preceded by a header with its kind, its length and the sum of its words; both
+// ends must agree.
 
 #include <cstdint>
 #include <memory>
@@ -18,12 +18,12 @@ namespace plumb { inline namespace executor {
 
 struct MpiOptions {
   Sends sends = Sends::kBuffered;  ///< rendezvous: a send is over when its receive has begun (MPI_Issend)
-  Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on this rank, is an error
+  Seconds watchdog{60};            ///< a wait during which nothing moves on this rank for this long is an error
 };
 
 class MpiTransport : public Transport {
  public:
-  /// Called by all ranks of MPI_COMM_WORLD, between MPI_Init and MPI_Finalize; world ranks are MPI's.
+  /// Called by all ranks of MPI_COMM_WORLD, between MPI_Init and MPI_Finalize. World ranks are MPI's.
   MpiTransport(const MpiOptions& options, Clock clock);
   ~MpiTransport() override;
 
@@ -36,10 +36,10 @@ class MpiTransport : public Transport {
 
   std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
 
-  /// Throws RunError: another process's memory cannot be written to without its help.
+  /// Throws RunError, since another process's memory cannot be written without its help.
   Tensor copy_to(int rank, const Tensor& tensor) override;
 
-  /// Wakes this process's waits only.
+  /// Wakes the waits of this process only.
   void abort(const std::string& reason) override;
 
  private:

@@ -26,11 +26,11 @@ bool has_joined = false;
 
 constexpr int kRoundTrips = 200;
 constexpr int kClockTag = 1, kCallTag = 2;
-constexpr Seconds kPromptly{1e-3};  // so long a message is asked for without a pause: a round trip is shorter
+constexpr Seconds kPromptly{1e-3};  // time in which a message is polled without a pause; a round trip is shorter
 constexpr std::uint64_t kLongestMessage = 1 << 30;
 
-/// The same for all processes that read one clock, and for no two machines: the running system, and the offsets of the
-/// time namespace, where a container has one.
+/// Returns a text that is the same for all processes that read one clock, and differs between machines: the id of the
+/// running system, and the offsets of the time namespace, where a container has one.
 std::string clock_id() {
   std::string id;
   for (const char* path : {"/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"}) {
@@ -65,14 +65,14 @@ void receive(void* values, int count, MPI_Datatype type, int from, int tag, Seco
   await(request, {.what = rank_text(from), .patience = patience, .eager = kPromptly});
 }
 
-/// Rank 0's values, to all.
+/// Sends rank 0's values to all ranks.
 void tell_all(void* values, int count, MPI_Datatype type, Seconds patience) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibcast(values, count, type, 0, MPI_COMM_WORLD, &request);
   await(request, {.what = rank_text(0), .patience = patience});
 }
 
-/// Rank 0 answers with its clock, as often as it is asked.
+/// Answers on rank 0 with its clock, as often as the other rank asks.
 void answer(int other, Seconds patience) {
   for (int i = 0; i < kRoundTrips; ++i) {
     char asked = 0;
@@ -82,7 +82,7 @@ void answer(int other, Seconds patience) {
   }
 }
 
-/// What is to be added to rank 0's clock to have this machine's.
+/// Returns the offset to add to rank 0's clock to get this machine's.
 std::int64_t offset_to_rank_0(Seconds patience) {
   std::int64_t quickest = std::numeric_limits<std::int64_t>::max(), offset = 0;
   for (int i = 0; i < kRoundTrips; ++i) {
@@ -111,7 +111,7 @@ MpiWorld::MpiWorld() {
 }
 
 MpiWorld::~MpiWorld() {
-  try {  // the others wait for the first, which may have more to do; when it comes, they are there
+  try {  // the others wait without a limit for rank 0, which may have more to do; when it comes, they are there
     meet(rank_ == 0 ? std::optional(patience_) : std::nullopt);
   } catch (const RunError& error) {
     std::fprintf(stderr, "plumb: %s\n", error.what());
@@ -137,7 +137,7 @@ void MpiWorld::require_team(int needed, std::uint64_t fingerprint, Seconds patie
   if (size_ != needed)
     throw SpecError(fmt::format("the schedule has {} ranks and {} were started: start it with mpirun -n {}", needed,
                                 size_, needed));
-  // The largest of all prints, and of their complements: the smallest.
+  // The largest of all fingerprints, and the largest of their complements, which is that of the smallest fingerprint.
   const std::array<std::uint64_t, 2> own = {fingerprint, ~fingerprint};
   std::array<std::uint64_t, 2> most{};
   MPI_Request request = MPI_REQUEST_NULL;
@@ -185,7 +185,7 @@ std::vector<std::string> MpiWorld::exchange(const std::string& bytes) {
 }
 
 void MpiWorld::call_out(const std::string& text) const {
-  static std::string sent;  // as long as it may be under way
+  static std::string sent;  // must last as long as it may be under way
   sent = text;
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;

@@ -11,7 +11,7 @@ namespace plumb { inline namespace executor {
 
 void wait_politely(const PoliteWait& wait, const std::function<bool()>& has_ended) {
   constexpr SimTime kShortestPause{5'000'000}, kLongestPause{200'000'000};
-  constexpr Seconds kForTheFirstToSpeak{0.5};  // all wait in vain at once
+  constexpr Seconds kForTheFirstToSpeak{0.5};  // all ranks may wait in vain at once, and one should speak
   const Seconds turn = wait.rank == 0 ? Seconds{0} : kForTheFirstToSpeak;
   const Sleeper sleeper;
   SimTime pause = kShortestPause;

@@ -1,5 +1,5 @@
 #pragma once
-// Waiting for what other processes do, without MPI's blocking calls: those spin, and wait for ever where a link is cut.
+// Waits for other processes without MPI's blocking calls, which spin, and which wait for ever where a link is cut.
 
 #include <functional>
 #include <optional>
@@ -10,15 +10,15 @@
 namespace plumb { inline namespace executor {
 
 struct PoliteWait {
-  int rank = 0;                     ///< that waits
-  std::string what;                 ///< it waits for: "rank 1"
-  std::optional<Seconds> patience;  ///< none: for ever
-  Seconds eager{100e-6};            ///< so long it asks without a pause
+  int rank = 0;                     ///< rank that waits
+  std::string what;                 ///< object of the wait: "rank 1"
+  std::optional<Seconds> patience;  ///< longest wait; none: for ever
+  Seconds eager{100e-6};            ///< time in which it polls without a pause
 };
 
-/// Returns when has_ended() says so. After `eager` it sleeps between its questions, a little longer each time: the
-/// others may need the core. Throws RunError, "rank 0, outside its actions, waited for rank 1, and for 60 s nothing
-/// came", when `patience` is over: rank 0 first, whose end is the others', the others half a second later.
+/// Returns when has_ended() returns true. After `eager` it sleeps between its calls, a little longer each time, since
+/// the others may need the core. When `patience` is over it throws RunError, "rank 0, outside its actions, waited for
+/// rank 1, and for 60 s nothing came". Rank 0 throws first, which ends the others; these throw half a second later.
 void wait_politely(const PoliteWait& wait, const std::function<bool()>& has_ended);
 
 }}  // namespace plumb::executor

@@ -8,10 +8,12 @@
 namespace plumb { inline namespace executor {
 
 /// Called by all ranks with the same specification; losses are bitwise those of run(). Rank 0 gets the result and makes
-/// the checkpoints, the others get nothing; `interrupted` is told on each rank what that rank has done. Throws as run()
-/// does, and SpecError if there are not as many ranks as the specification needs, if they were given different ones, or
-/// if gradients or weights are to be captured; ScheduleError for EVICT and LOAD, which write to another rank's memory.
-/// A rank that throws ends the others with stop_mpi_ranks (joined.h).
+/// the checkpoints, the others get nothing. `interrupted` receives on each rank the part of the replay that this rank
+/// has done.
+///
+/// Throws as run() does. Throws SpecError if there are not as many ranks as the specification needs, if they were given
+/// different specifications, or if gradients or weights are to be captured, and ScheduleError for EVICT and LOAD, which
+/// write to another rank's memory. A rank that throws ends the others with stop_mpi_ranks (joined.h).
 std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options = {});
 
 }}  // namespace plumb::executor

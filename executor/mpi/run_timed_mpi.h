@@ -1,5 +1,5 @@
 #pragma once
-// A replay by the clock with a process a rank, started by mpirun or srun, over the network that is there.
+// The timed backend with a process a rank, started by mpirun or srun, over the network that is there.
 
 #include <optional>
 
@@ -7,10 +7,10 @@
 
 namespace plumb { inline namespace executor {
 
-/// Called by all ranks. Rank 0 gets the result, the others nothing. Throws RunError or SpecError as run_timed does, and
-/// if there are not as many ranks as the schedule needs or they were given different ones; a rank that throws ends the
-/// others with stop_mpi_ranks (joined.h). `options.interrupted` is told on each rank what that
-/// rank has done; its threads are of no use here.
+/// Called by all ranks. Rank 0 gets the result, the others nothing. `options.interrupted` receives on each rank the
+/// part of the replay that this rank has done; `options.threads` has no use here. Throws RunError or SpecError as
+/// run_timed does, and SpecError if there are not as many ranks as the schedule needs or they were given different
+/// specifications. A rank that throws ends the others with stop_mpi_ranks (joined.h).
 std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const TimedOptions& options = {});
 
 }}  // namespace plumb::executor

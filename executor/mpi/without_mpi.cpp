@@ -1,4 +1,4 @@
-// What a program without MPI says where it would be needed.
+// The functions of this folder in a program without MPI, which throw SpecError where MPI would be needed.
 
 #include <cstdlib>
 

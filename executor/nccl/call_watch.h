@@ -1,6 +1,6 @@
 #pragma once
-// What of the calls that a rank has enqueued is over, and what is under way: so that a rank that waits in vain can say
-// for what.
+// Keeps track of the calls that a rank has enqueued, which are over and which are under way, so that a rank that waits
+// in vain can name the call.
 
 #include <cstddef>
 #include <functional>
@@ -13,28 +13,29 @@ namespace plumb { inline namespace executor {
 
 class CallWatch {
  public:
-  /// Calls of a replay come in the order in which they are enqueued, numbered from 0 on.
+  /// Forgets all calls. The calls of a replay come in the order in which they are enqueued, numbered from 0 on.
   void clear();
   void begin(int stream, std::string text);
-  /// The call that has begun stands behind an earlier one.
+  /// Says that the call that has begun waits for an earlier one.
   void wait_for(std::size_t earlier) { calls_.back().waits.push_back(earlier); }
-  /// It waits for other ranks.
+  /// Says that the call that has begun waits for other ranks; `text` describes the exchange.
   void exchanges(std::string text);
   std::size_t size() const { return calls_.size(); }
 
-  /// Notes what is over. Whether there is more than before.
+  /// Notes which calls are over. Returns true if there are more than before.
   bool advance(const std::function<bool(std::size_t call)>& has_ended);
   bool is_over() const { return over_ == calls_.size(); }
 
-  /// The first call under way that waits for other ranks: all before it on its stream and all that it stands behind is
-  /// over. Where there is none, the first of any kind.
+  /// Returns the first call under way that waits for other ranks, where all calls before it on its stream and all that
+  /// it waits for are over. If there is none, it returns the first such call of any kind.
   std::optional<std::size_t> stuck() const;
 
-  /// All calls under way, "<call> or <call>"; where it was never learned what is over, "<the last> or earlier".
+  /// Returns the text of all calls under way, "<call> or <call>"; if advance() has never returned, "<the last> or
+  /// earlier".
   std::string under_way() const;
 
   const std::string& text_of(std::size_t call) const { return calls_[call].text; }
-  /// "<calls>: <reason>; the last that it has completed is <call>".
+  /// Returns "<calls>: <reason>; the last that it has completed is <call>".
   std::string text_of_fault(const std::string& calls, const std::string& reason) const;
 
  private:

@@ -30,7 +30,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What is in a file; none if there is no such file.
+/// Returns the text of a file, or nothing if there is no such file.
 std::optional<std::string> read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
@@ -42,7 +42,7 @@ std::string random_word() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-/// Until it says so; false when the time is over.
+/// Asks until `is_so` returns true. Returns false if the time runs out.
 bool wait_until(Seconds patience, const std::function<bool()>& is_so) {
   const double end = now_s() + patience.count();
   while (!is_so()) {
@@ -64,7 +64,8 @@ FolderBoard::FolderBoard(fs::path folder, int rank, int ranks, Seconds patience)
   meet(random_word());
 }
 
-/// Rank 0 names the team by the words that it finds, as often as they change, until all have seen their own in it.
+/// Rank 0 names the team after the words that it finds, again whenever they change, until all ranks have seen their own
+/// word in it.
 void FolderBoard::meet(const std::string& own) {
   const auto hello = [](int rank) { return fmt::format("hello.{}", rank); };
   const auto agreed = [](int rank) { return fmt::format("agreed.{}", rank); };
@@ -106,7 +107,7 @@ void FolderBoard::meet(const std::string& own) {
   if (rank_ == 0) remove_others();
 }
 
-/// What runs that did not end well have left, by the names that teams give.
+/// Removes the files of runs that did not end well, which have names that teams give.
 void FolderBoard::remove_others() const {
   const auto is_name = [](const std::string& name) {
     return name.size() > kTeamLetters && name[kTeamLetters] == '.' &&
@@ -123,7 +124,7 @@ FolderBoard::~FolderBoard() {
   try {
     const auto bye = [&](int rank) { return fmt::format("{}.bye.{}", team_, rank); };
     write(bye(rank_), "");
-    if (rank_ != 0 || has_told_ || !fault_.empty()) return;  // the others have yet to read what was told
+    if (rank_ != 0 || has_told_ || !fault_.empty()) return;  // the others have yet to read the fault
     wait_until(kForGoodbyes, [&] {
       for (int rank = 0; rank < ranks_; ++rank)
         if (!fs::exists(folder_ / bye(rank))) return false;
@@ -136,7 +137,7 @@ FolderBoard::~FolderBoard() {
         fs::remove(folder_ / name, error);
     for (const std::string& name : {std::string("team"), std::string("begin"), team_ + ".fault"})
       fs::remove(folder_ / name, error);
-  } catch (const std::exception&) {  // what stays there does no harm
+  } catch (const std::exception&) {  // files that stay there do no harm
   }
 }
 
@@ -144,7 +145,7 @@ std::string FolderBoard::file_of(int round, int rank) const {
   return fmt::format("{}.{}.{}", team_, round, rank);
 }
 
-/// In one go: nobody reads half of it.
+/// Writes the file in one step, so that no rank reads half of it.
 void FolderBoard::write(const std::string& name, const std::string& text) const {
   const fs::path path = folder_ / name, part = folder_ / fmt::format("{}.part{}", name, rank_);
   std::ofstream file(part, std::ios::binary);
@@ -173,7 +174,7 @@ std::string FolderBoard::exchange(const std::string& own, std::vector<std::strin
         return fmt::format("rank {}, outside its actions, waited for rank {}, and for {:g} s nothing came", rank_, rank,
                            patience_.count());
     }
-    std::error_code error;  // who is here has read what came before
+    std::error_code error;  // a rank that is here has read the round before
     if (wrong.empty()) fs::remove(folder_ / file_of(rounds_ - 1, rank_), error);
     return wrong;
   } catch (const std::exception& error) {
@@ -186,7 +187,7 @@ bool FolderBoard::tell(const std::string& fault) {
   try {
     const std::string own = fmt::format("{}.fault.{}", team_, rank_);
     write(own, fault);
-    std::error_code error;  // there is one first
+    std::error_code error;  // set if another fault came first
     fs::create_hard_link(folder_ / own, folder_ / (team_ + ".fault"), error);
     std::error_code none;
     fs::remove(folder_ / own, none);

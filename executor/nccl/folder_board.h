@@ -1,6 +1,7 @@
 #pragma once
-// Processes of one run, on one machine or several, meet in a folder that all of them see: where there is no MPI. Files
-// of earlier runs in it are not mistaken for this one's, and go when the next has met.
+// A board for the processes of one run, on one machine or several, that meet in a folder that all of them see. It needs
+// no MPI. Files of earlier runs in the folder are not mistaken for this run's, and the next run that meets removes
+// them.
 
 #include <filesystem>
 #include <string>
@@ -13,11 +14,11 @@ namespace plumb { inline namespace executor {
 
 class FolderBoard : public RankBoard {
  public:
-  /// Returns when all ranks are there; they make the folder if need be. Throws SpecError if the rank is none of
-  /// `ranks`, RunError if the folder cannot be written to, or the others do not come for as long as `patience`.
+  /// Returns when all ranks are there; they make the folder if need be. Throws SpecError if `rank` is not one of
+  /// `ranks`, and RunError if the folder cannot be written to or the others do not come within `patience`.
   FolderBoard(std::filesystem::path folder, int rank, int ranks, Seconds patience);
 
-  /// Rank 0 waits a little for the others, and removes what all have written, unless one has failed.
+  /// Rank 0 waits a little for the others, and removes the files of all ranks, unless a rank has failed.
   ~FolderBoard() override;
   FolderBoard(const FolderBoard&) = delete;
   FolderBoard& operator=(const FolderBoard&) = delete;
@@ -40,7 +41,7 @@ class FolderBoard : public RankBoard {
   std::string team_;  // a name that no other run has
   int rounds_ = 0;
   bool has_told_ = false;
-  double asked_s_ = 0;  // when the fault's file was last looked for
+  double asked_s_ = 0;  // time of the last look for the fault's file
   std::string fault_;
 };
 

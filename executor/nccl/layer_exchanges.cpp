@@ -9,7 +9,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// The exchanges of one pass, in the words of cpu/tensor_parallel.h.
+/// The exchanges of one pass. Its functions have the names of executor/cpu/layers/tensor_parallel.h.
 class PassExchanges {
  public:
   explicit PassExchanges(const ExchangeShape& shape) : shape_(shape), rows_(shape.sequences * shape.tokens) {}
@@ -31,7 +31,7 @@ class PassExchanges {
   void all_reduce(std::int64_t elements) {
     if (shape_.tensor > 1) add({.elements = elements});
   }
-  /// Each set of sharers has columns of its own.
+  /// Sums the gradients of shared kv heads; each set of sharers has columns of its own.
   void sum_shared_heads(const TransformerLayer& own, int kv_sharers) {
     all_reduce(shape_.tensor / std::max(1, kv_sharers) * rows_ * 2 * own.kv_heads * own.head_size);
   }
@@ -63,7 +63,7 @@ class PassExchanges {
     if (is_backward) add(block);
   }
 
-  /// Router's picks of whole sequences, and rows of each expert.
+  /// Gathers the router's picks of whole sequences, and exchanges the number of rows for each expert.
   void route(const TransformerLayer& own) {
     if (shape_.context > 1)
       add({.group = ExchangeGroup::kContext,
@@ -73,7 +73,7 @@ class PassExchanges {
       add({.group = ExchangeGroup::kExpert, .op = CollectiveOp::kAllToAll, .elements = own.experts});
   }
 
-  /// Rows to or from the experts: as many to each rank as can be.
+  /// Brings rows to the experts or back; each rank gets as many as there can be.
   void expert_rows(const TransformerLayer& own, std::int64_t columns) {
     if (shape_.expert == 1) return;
     const std::int64_t to_each = most_rows_to_expert_rank(
@@ -111,7 +111,7 @@ void forward(const TransformerLayer& own, PassExchanges& pass) {
   pass.sum_rows(own.hidden);
 }
 
-/// kv_sharers: neighbouring ranks that have the same kv heads.
+/// kv_sharers: number of neighbouring ranks that have the same kv heads.
 void input_grad(const TransformerLayer& own, int kv_sharers, PassExchanges& pass) {
   pass.all_rows(own.hidden);
   if (own.experts > 0) {

@@ -1,7 +1,7 @@
 #pragma once
-// What the ranks of a layer's groups exchange in one pass over it, in order: the collectives of tensor, sequence,
-// context and expert parallelism, without the layer's values. executor/cpu does the same with values; a test holds the
-// two against each other call by call.
+// The exchanges of a layer's groups in one pass over it, in order: the collectives of tensor, sequence, context and
+// expert parallelism, without the layer's values. executor/cpu makes the same exchanges with values; a test compares
+// the two call by call.
 
 #include <cstdint>
 #include <vector>
@@ -17,28 +17,28 @@ enum class ExchangeGroup : std::uint8_t { kTensor, kContext, kExpert, kCopies, k
 struct LayerExchange {
   ExchangeGroup group = ExchangeGroup::kTensor;
   CollectiveOp op = CollectiveOp::kAllReduce;
-  std::int64_t elements = 0;  ///< of 4 bytes, as Collective::values
+  std::int64_t elements = 0;  ///< elements of 4 bytes, as in Collective::values
   int root = 0;
-  bool is_bound = false;  ///< the router's picks decide; never more than that
-  bool beside = false;    ///< the next piece of compute runs beside it, the one behind that waits for it
-  bool joined = false;    ///< nothing is computed between the one before and this
-  bool is_piece = false;  ///< no exchange: a piece of compute of its own
+  bool is_bound = false;  ///< true: `elements` is a bound, since the router's picks decide
+  bool beside = false;    ///< the next piece of compute runs beside it, and the piece behind that waits for it
+  bool joined = false;    ///< no compute lies between this exchange and the one before
+  bool is_piece = false;  ///< true: no exchange, but a piece of compute of its own
 };
 
-/// A micro-batch, or slice, on one rank.
+/// The work of one rank on a micro-batch, or slice.
 struct ExchangeShape {
-  int tensor = 1;  ///< ranks of each group
+  int tensor = 1;  ///< size of each group
   int context = 1;
   int expert = 1;
   bool sequence_parallel = false;
   ContextAttention attention = ContextAttention::kRing;
-  std::int64_t sequences = 1;     ///< of the micro-batch that are worked on here
-  std::int64_t tokens = 1;        ///< of each that this rank has in this slice
-  std::int64_t block_tokens = 1;  ///< with those of the slices before
-  std::int64_t sequence = 1;      ///< tokens of a whole one
+  std::int64_t sequences = 1;     ///< sequences of the micro-batch on this rank
+  std::int64_t tokens = 1;        ///< tokens of each sequence on this rank, in this slice
+  std::int64_t block_tokens = 1;  ///< the same, with earlier slices
+  std::int64_t sequence = 1;      ///< tokens of a whole sequence
 };
 
-/// `layer` as a whole. Pass::kOptimizer exchanges nothing.
+/// Returns the exchanges of one pass. `layer` is the whole layer. Pass::kOptimizer exchanges nothing.
 std::vector<LayerExchange> layer_exchanges(const Layer& layer, const ExchangeShape& shape, Pass pass);
 
 }}  // namespace plumb::executor

@@ -127,15 +127,16 @@ std::string LinkedCalls::text_of_fault(const std::string& reason) {
   return told(watch_.under_way(), reason);
 }
 
-/// What is over by now, as far as the device still answers: a call that has failed may have begun since.
+/// Notes which calls are over by now, as far as the device still answers, since a call that has failed may have begun
+/// meanwhile.
 void LinkedCalls::look_again(const HasEnded& has_ended, std::size_t enqueued) {
   try {
     watch_.advance([&](std::size_t call) { return call < enqueued && has_ended(call); });
-  } catch (const RunError&) {  // of what was behind the first
+  } catch (const RunError&) {  // a fault of calls behind the first
   }
 }
 
-/// Before anything is aborted, by which the others would notice.
+/// Tells the board before anything is aborted, since the abort would make the others notice.
 std::string LinkedCalls::told(const std::string& calls, const std::string& reason) {
   std::string text = fmt::format("rank {}, {}", groups_.rank, watch_.text_of_fault(calls, reason));
   board_.tell(text);

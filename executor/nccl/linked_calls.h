@@ -1,6 +1,6 @@
 #pragma once
-// What a DeviceMachine that is one rank of several needs besides its kernels: communicators, the calls of NCCL on its
-// streams, and the watch over a replay. Its owner enqueues, and asks it to wait for the end.
+// The part of a DeviceMachine, besides its kernels, that makes it one rank of several: communicators, the calls of NCCL
+// on its streams, and the watch over a replay. Its owner enqueues the calls, and asks it to wait for their end.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,35 +21,36 @@ class LinkedCalls {
  public:
   using HasEnded = std::function<bool(std::size_t call)>;
 
-  /// Port and board outlive it. stored: how activations are stored.
+  /// `stored` is the format of activations. The port and the board outlive it.
   LinkedCalls(NcclPort& port, RankBoard& board, NcclElement stored, Seconds timeout);
 
-  /// DeviceMachine::join(). Throws RunError with the communicator that did not come about.
+  /// Implements DeviceMachine::join(). Throws RunError that names the communicator that was not made.
   void join(const DeviceGroups& groups);
 
-  // A replay, as DeviceMachine's. What fails throws RunError with rank, call, peer, communicator and the last call that
-  // the rank has completed, after the board was told and then all communicators aborted; RunAborted if another rank has
-  // failed first. has_ended: of the calls that are enqueued; may throw RunError for what has failed on the device.
+  // The functions below implement a replay of DeviceMachine. If something fails, they throw RunError with rank, call,
+  // peer, communicator and the last call that the rank has completed; before that they tell the board and then abort
+  // all communicators. They throw RunAborted if another rank has failed first. `has_ended` says if an enqueued call has
+  // ended; it may throw RunError if something has failed on the device.
   void begin_call(int stream, const char* name);
   void wait_for(std::size_t earlier) { watch_.wait_for(earlier); }
-  /// Returns when it is launched, so that what is recorded next stands behind it; in a group it is end_group() that
-  /// launches. The exchange outlives the group.
+  /// Returns when the exchange is launched, so that an event that is recorded next is behind it. In a group,
+  /// end_group() launches it. The exchange outlives the group.
   void exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended);
   void begin_group() { in_group_ = true; }
   void end_group(const HasEnded& has_ended);
   /// Returns when all calls have ended, and forgets them.
   void finish(const HasEnded& has_ended);
 
-  /// Ends what is under way on the device: before who owns the streams waits for them.
+  /// Ends the calls under way on the device. The owner of the streams calls it before it waits for them.
   void abort() { communicators_.clear(); }
 
-  /// [replay] CLOCK_MONOTONIC when its first call was enqueued.
+  /// Returns [replay] the time on CLOCK_MONOTONIC at which the first call was enqueued.
   const std::vector<std::int64_t>& starts_ns() const { return starts_ns_; }
 
-  /// What went wrong on the device by the call that has begun: told to the board before the text is returned.
+  /// Returns the text of a fault of the call that has begun on the device, after it has told the board.
   std::string text_of_fault(const std::string& reason);
 
-  /// After the last replay, on all ranks: flushes the communicators, which otherwise are aborted.
+  /// Flushes the communicators after the last replay, on all ranks; otherwise they are aborted.
   void leave();
 
  private:
@@ -60,7 +61,7 @@ class LinkedCalls {
 
   NcclCall call_of(const DeviceExchange& exchange) const;
   void make(const Enqueued& one);
-  /// The calls that have begun last, all at once where there are several.
+  /// Launches the calls that have begun last, as a group if there are several.
   void launch(const std::vector<Enqueued>& together, const HasEnded& has_ended);
   void look_again(const HasEnded& has_ended, std::size_t enqueued);
   std::string told(const std::string& calls, const std::string& reason);

@@ -16,10 +16,10 @@ constexpr std::array kMeasuredOps = {CollectiveOp::kAllReduce, CollectiveOp::kAl
                                      CollectiveOp::kShift};
 static_assert(kMeasuredOps.size() == kMeasuredCollectives);
 
-constexpr std::int64_t kLatencyBytes = 64 << 10;  // up to here what a round takes is its latency
-constexpr std::int64_t kLinkBytes = 16 << 20;     // without such messages nobody knows what a link carries
+constexpr std::int64_t kLatencyBytes = 64 << 10;  // up to this size latency decides the time of a round
+constexpr std::int64_t kLinkBytes = 16 << 20;     // messages of this size are needed to know what a link carries
 
-/// Rounds that `budget` allows, by how long the warm-up took.
+/// Returns the rounds that `budget` allows, by the time of the warm-up.
 int rounds_within(Seconds budget, Seconds warm_up, int warm_up_rounds, int wanted) {
   const double each = warm_up.count() / std::max(1, warm_up_rounds);
   if (each <= 0) return wanted;
@@ -39,7 +39,7 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
   double ops_left = kMeasuredOps.size();
   for (const CollectiveOp op : kMeasuredOps) {
     const TimeLeft of_op(time_left() / ops_left--);
-    Seconds last{0};  // that the last size took, checks and all
+    Seconds last{0};  // time of the last size, with its check
     std::int64_t last_size = 0;
     for (const std::int64_t size : options.sizes_bytes) {
       const double growth =
@@ -49,7 +49,7 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
       const Seconds before = of_op();
       for (const bool in_place : {false, true}) {
         const bool exchanges = op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
-        if (in_place && exchanges) continue;  // what comes in would overwrite what goes out
+        if (in_place && exchanges) continue;  // the values that arrive would overwrite those that leave
         const NcclRound round{.op = op, .bytes = std::max(least, size / least * least), .in_place = in_place};
         const Seconds warm_up = devices.run(round, options.warm_up);
         const int repeats = rounds_within(each_series, warm_up, options.warm_up, options.repeats);

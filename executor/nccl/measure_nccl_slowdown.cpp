@@ -15,11 +15,12 @@ constexpr std::array kSlowingOps = {CollectiveOp::kAllReduce, CollectiveOp::kAll
 constexpr std::int64_t kFirstEdge = 64, kFirstBytes = 1 << 20;
 constexpr int kLeastProducts = 4, kMostProducts = 1000;
 constexpr int kLeastNcclRepeats = 3, kMostNcclRepeats = 20;
-constexpr double kForSizes = 0.25;      // of the budget: what the least repeats of a size may take
-constexpr double kProductsInAll = 200;  // of the least repeats: alone, beside and ahead, for three collectives
-constexpr double kRoundsInAll = 60;     // the same, in how long a collective takes
+constexpr double kForSizes = 0.25;  // share of the budget that the fewest repeats of a size may take
+// Products of the fewest repeats: alone, beside and ahead, for three collectives.
+constexpr double kProductsInAll = 200;
+constexpr double kRoundsInAll = 60;  // rounds of the fewest repeats, in times of a collective
 
-/// Products ahead of so many: the host enqueues a product much faster than a GPU has done it.
+/// Returns the products that run ahead, since the host enqueues a product much faster than a GPU computes it.
 int lead_of(int products) {
   return std::max(kLeastProducts, products / 4);
 }
@@ -36,7 +37,7 @@ class Overlaps {
   Seconds products_alone(int products) { return median_of(each(run(products, {}), &OverlapTimes::products)); }
   Seconds round_alone(const NcclRound& round) { return median_of(each(run(0, round), &OverlapTimes::collective)); }
 
-  /// [device]
+  /// Returns [device] one of the times.
   static std::vector<Seconds> each(const std::vector<OverlapTimes>& all, Seconds OverlapTimes::*what) {
     std::vector<Seconds> times;
     for (const OverlapTimes& one : all) times.push_back(one.*what);
@@ -50,7 +51,7 @@ class Overlaps {
   std::optional<HalfFormat> half_;
 };
 
-/// Sets the edge to the largest that fits; what one of its products takes.
+/// Sets the edge to the largest that fits. Returns the time of one of its products.
 Seconds choose_products(Overlaps& overlaps, const NcclSlowdownOptions& options) {
   const auto timed = [&] { return overlaps.products_alone(kLeastProducts) / kLeastProducts; };
   Seconds time = timed();
@@ -61,7 +62,7 @@ Seconds choose_products(Overlaps& overlaps, const NcclSlowdownOptions& options) 
   return time;
 }
 
-/// The largest buffer that fits.
+/// Returns the size of the largest buffer that fits.
 std::int64_t choose_bytes(Overlaps& overlaps, const NcclSlowdownOptions& options, std::int64_t least) {
   std::int64_t bytes = std::min(kFirstBytes, options.most_bytes);
   while (bytes * 4 <= options.most_bytes) {

@@ -55,7 +55,7 @@ class Finder {
   const Action& action_of(NeighborPlace place) const { return actions_of(place.rank)[index(place.position)]; }
   std::int32_t id_of(NeighborPlace place) const { return ids_.first_id[index(place.rank)] + place.position; }
 
-  /// Where a message's other end stands.
+  /// Returns the place of a message's other end.
   std::optional<NeighborPlace> place_there(const Action& message) const {
     const bool to_next = message.op == Op::kSendActivation || message.op == Op::kRecvGradient;
     const int stage =
@@ -66,7 +66,7 @@ class Finder {
     return NeighborPlace{place.rank, place.position};
   }
 
-  /// The first of the two on the other rank, if those at `first` are to be launched together.
+  /// Returns the place of the first of the two on the other rank, if those at `first` are to be launched together.
   std::optional<NeighborPlace> exchange_at(NeighborPlace first) const {
     const NeighborPlace second{first.rank, first.position + 1};
     const Action &one = action_of(first), &two = action_of(second);
@@ -80,7 +80,7 @@ class Finder {
     return NeighborPlace{there->rank, std::min(there->position, other->position)};
   }
 
-  /// Whether a compute action stands between a RECV and the action, or overlapped pair, that takes what it brings.
+  /// True if a compute action stands between a RECV and the action, or overlapped pair, that consumes the message.
   bool leaves_time(NeighborPlace received) const {
     const std::vector<Action>& actions = actions_of(received.rank);
     const Action& message = action_of(received);

@@ -1,13 +1,13 @@
 #pragma once
-// Which messages go as one group of NCCL's calls: a SEND and a RECV side by side on one pipeline rank whose other ends
-// stand side by side too, where that costs no time.
+// Finds the messages that go as one group of NCCL's calls: a SEND and a RECV that are neighbours on one pipeline rank,
+// and whose other ends are neighbours too, where grouping costs no time.
 //
 // A group starts when both of its messages have been made, and their places are free, on both ranks: NCCL makes it a
 // point at which all of its streams meet ("Mixing multiple streams within the same group", NCCL user guide). So the
-// message that was made first arrives later than it would alone. Nobody waits for it longer than before if each RECV
-// has a compute action between itself and its consumer, and the message takes no longer than that action: the action
-// ends at a time at which both messages could have been there. `Receives::kEarly` leaves that room; `Receives::kLate`
-// does not, where each exchange would then take its time between two actions.
+// message that was made first arrives later than it would alone. No action waits longer than before if each RECV has a
+// compute action between itself and its consumer, and the message takes no longer than that action: the action ends at
+// a time at which both messages could have arrived. `Receives::kEarly` leaves that room; `Receives::kLate` does not,
+// and each exchange would then take its time between two actions.
 
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// The place of the first of two neighbours in a pipeline rank's list.
+/// The position of the first of two neighbours in a pipeline rank's list.
 struct NeighborPlace {
   std::int32_t rank = 0;
   std::int32_t position = 0;
@@ -28,11 +28,11 @@ struct NeighborPlace {
 
 struct MessagePair {
   std::array<std::int32_t, 2> sends;  ///< action ids (schedules/dependencies/dependencies.h), ascending
-  std::array<NeighborPlace, 2> ends;  ///< the same exchange on both ranks
+  std::array<NeighborPlace, 2> ends;  ///< the exchange on each of the two ranks
 };
 
-/// In the order of `sends`; no message is in two pairs. Between ranks whose meshes differ there are none: there a
-/// message falls into pieces. `lowered` breaks no rule of schedules/rules/validate.h.
+/// Returns the pairs in the order of `sends`; no message is in two pairs. There are none between ranks whose meshes
+/// differ, where a message is cut into pieces. `lowered` breaks no rule of schedules/rules/validate.h.
 std::vector<MessagePair> message_pairs(const Schedule& lowered, const RankGrid& grid);
 
 }}  // namespace plumb::executor

@@ -1,5 +1,6 @@
 #pragma once
-// One call of a list, or of a machine's stream, as calls of NCCL; and the communicators that a rank is a member of.
+// Turns one call of a list, or of a machine's stream, into calls of NCCL, and makes the communicators that a rank is a
+// member of.
 
 #include <cstdint>
 #include <map>
@@ -13,29 +14,30 @@
 
 namespace plumb { inline namespace executor {
 
-/// Where a call's bytes are on this device.
+/// The place of a call's bytes on this device.
 struct NcclPlaces {
   const void* from = nullptr;
-  void* to = nullptr;                        ///< of all_gather and reduce_scatter the whole buffer, in place
-  std::span<const std::int64_t> bounds;      ///< [members + 1] of its blocks, in elements; empty: equal ones
+  void* to = nullptr;                        ///< in all_gather and reduce_scatter the whole buffer, in place
+  std::span<const std::int64_t> bounds;      ///< [members + 1] bounds of its blocks, in elements; empty: equal blocks
   NcclElement element = NcclElement::kFp32;  ///< its size divides the call's bytes
 };
 
-/// By their number in NcclOrder::communicators.
+/// Communicators by their number in NcclOrder::communicators.
 using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
 
-/// Those that `rank` is a member of, in ascending order on every rank: who waits for a member waits for one that is at
-/// a communicator before. ids: [communicator]. Throws RunError with rank and communicator.
+/// Makes the communicators that `rank` is a member of, in ascending order on every rank. So a rank that waits for a
+/// member waits for one that makes an earlier communicator. ids: [communicator]. Throws RunError with rank and
+/// communicator.
 JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
                                        const std::vector<NcclId>& ids, const NcclPatience& patience);
 
-/// Any but compute. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
-/// group.
+/// Makes any call except compute. NCCL's own all_gather and reduce_scatter require equal blocks; unequal ones are
+/// broadcasts, or reduces, in a group.
 void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 
-/// The sends and receives of an all-to-all without the own block, or of a shift by one, in a group. from, to: [members]
-/// blocks of `bytes` each, or one.
+/// Makes the sends and receives of an all-to-all without the own block, or of a shift by one, in a group. places.from,
+/// places.to: [members] blocks of `bytes` each, or one block for a shift.
 void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bool is_shift, std::int64_t bytes,
                      const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A communicator that does not block: made, and waited for, by asking again until a time is over, and aborted where it
-// fails, so that no rank hangs in a call of NCCL.
+// A communicator that does not block. It is made, and waited for, by asking again until the time is over, and it is
+// aborted if it fails, so that no rank hangs in a call of NCCL.
 
 #include <functional>
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace plumb { inline namespace executor {
 
-/// How long a rank waits for the others.
+/// The limits of a rank's wait for the others.
 struct NcclPatience {
-  Seconds timeout{60};                 ///< without anything moving, after which all is aborted
-  std::function<void()> stop_if_told;  ///< asked between questions: throws if another rank has failed; may be empty
+  Seconds timeout{60};                 ///< time without progress after which all is aborted
+  std::function<void()> stop_if_told;  ///< called between questions; throws if another rank has failed; may be empty
 };
 
 class NcclCommunicatorHandle {
  public:
-  /// Member `rank` of `ranks`, all of which do this with the same id. Throws RunError with `name` if NCCL fails or the
-  /// time is over. The port outlives it.
+  /// Joins as member `rank` of `ranks`, all of which do this with the same id. Throws RunError with `name` if NCCL
+  /// fails or the time is over. The port outlives it.
   NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, std::string name,
                          NcclPatience patience);
 
-  /// Aborts it unless finish() came before.
+  /// Aborts the communicator unless finish() came before.
   ~NcclCommunicatorHandle();
   NcclCommunicatorHandle(const NcclCommunicatorHandle&) = delete;
   NcclCommunicatorHandle& operator=(const NcclCommunicatorHandle&) = delete;
@@ -31,13 +31,13 @@ class NcclCommunicatorHandle {
   NcclPort::Communicator get() const { return communicator_; }
   const std::string& name() const { return name_; }
 
-  /// Throws RunError if something has gone wrong in what was launched; true if nothing is being launched any more.
+  /// Returns true if nothing is being launched any more. Throws RunError if something that was launched has failed.
   bool poll(const std::string& during) const;
 
-  /// poll() until all is launched, or the timeout.
+  /// Calls poll() until all is launched. Throws RunError if the time is over.
   void settle(const std::string& during) const;
 
-  /// Flushes and destroys it; all members do.
+  /// Flushes and destroys the communicator; all members must call it.
   void finish();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// What libplumb_cuda.so has of NCCL, beside what cuda_library.h says; NCCL itself is opened when it is first used. No
-// exception crosses: a function that can fail returns what was wrong.
+// The functions of libplumb_cuda.so for NCCL, beside those of cuda_library.h; NCCL itself is opened when it is first
+// used. No exception crosses the library's border: a function that can fail returns the text of the fault.
 
 #include <optional>
 #include <string>
@@ -14,21 +14,22 @@
 
 namespace plumb { inline namespace executor {
 
-/// What the GPUs of a process have shown.
+/// The measurements of a process's GPUs.
 struct NcclMeasurement {
-  std::string version;  ///< of NCCL
+  std::string version;  ///< version of NCCL
   int ranks = 0;
   std::vector<NcclSample> samples;
-  std::vector<SlowdownSample> slowdowns;  ///< of two GPUs or more
+  std::vector<SlowdownSample> slowdowns;  ///< if there are two GPUs or more
 };
 
 struct NcclLibrary {
-  const char* version;  ///< of Plumb
-  /// measure_nccl() and measure_nccl_slowdown() over all GPUs of this process, or the first `options.ranks`, with a
-  /// thread each, within the budget.
+  const char* version;  ///< version of Plumb
+  /// Runs measure_nccl() and measure_nccl_slowdown() over all GPUs of this process, or the first `options.ranks`, with
+  /// a thread each, within the budget.
   std::string (*measure)(const NcclMeasureOptions& options, NcclMeasurement& result);
-  /// run_linked_rank() of the board's rank on that GPU of this process. `result` is rank 0's; `was_told`: another rank
-  /// has failed, and says so itself. Refuses what run_linked_rank() refuses with `is_spec`: the same on all ranks.
+  /// Runs run_linked_rank() for the board's rank on that GPU of this process. Rank 0 gets `result`. `was_told` is set
+  /// if another rank has failed, which reports the fault itself. `is_spec` is set if run_linked_rank() refuses the
+  /// spec, which it does on all ranks alike.
   std::string (*run_rank)(const RunSpec& spec, RankBoard& board, int device, std::optional<RunResult>& result,
                           bool& was_told, bool& is_spec);
 };
@@ -36,8 +37,8 @@ struct NcclLibrary {
 inline constexpr const char* kNcclLibraryEntry = "plumb_nccl_library";
 using NcclLibraryEntry = const NcclLibrary* (*)();
 
-/// Opens the library beside the tool as open_cuda_library() does, and throws as that; RunError too if it was built
-/// without NCCL.
+/// Opens the library beside the tool as open_cuda_library() does, and throws what that throws. Throws RunError, too, if
+/// the library was built without NCCL.
 const NcclLibrary& open_nccl_library(const std::string& folder, const std::string& version);
 
 }}  // namespace plumb::executor

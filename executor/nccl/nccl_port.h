@@ -1,6 +1,7 @@
 #pragma once
-// What a rank asks of NCCL and of its GPU's streams. A GPU answers (executor/cuda/cuda_nccl_port.h); in tests the host
-// does, between threads and between processes. Nothing here blocks: what is called returns, and is asked about later.
+// A rank's interface to NCCL and to its GPU's streams. A GPU implements it (executor/cuda/cuda_nccl_port.h), and in
+// tests the host does, between threads and between processes. No function blocks: a call returns at once, and its state
+// is asked for later.
 
 #include <array>
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace plumb { inline namespace executor {
 
-/// What the members of a communicator find each other by: made by one of them, moved to the others by other means.
+/// The id by which the members of a communicator find each other. One of them makes it, and it reaches the others by
+/// other means.
 struct NcclId {
   std::array<char, 128> bytes{};
 
@@ -21,7 +23,7 @@ inline constexpr int kNcclElementCount = 4;
 
 std::int64_t bytes_of(NcclElement element);
 
-/// Calls of one rank, on one thread. All throw RunError with NCCL's or CUDA's words where they fail.
+/// The calls of one rank, on one thread. All throw RunError with NCCL's or CUDA's words if they fail.
 class NcclPort {
  public:
   using Communicator = void*;
@@ -32,25 +34,26 @@ class NcclPort {
 
   virtual NcclId make_id() = 0;
 
-  /// Member `member` of `members`, all of which begin one with the same id; there when it is settled.
+  /// Begins a communicator as member `member` of `members`, all of which do so with the same id. It exists when it is
+  /// settled.
   virtual Communicator begin_communicator(const NcclId& id, int member, int members) = 0;
-  /// Whether nothing is being made or launched on it any more. Throws RunError if something has gone wrong, also in
-  /// what is running.
+  /// Returns true if nothing is being made or launched on it any more. Throws RunError if something has failed,
+  /// including calls that run.
   virtual bool is_settled(Communicator communicator) = 0;
-  /// Begins to flush it; destroy() when that is settled.
+  /// Begins to flush it; destroy() may be called when that is settled.
   virtual void finalize(Communicator communicator) = 0;
   virtual void destroy(Communicator communicator) = 0;
-  /// Ends its kernels too. Does not throw.
+  /// Aborts it and its kernels. Does not throw.
   virtual void abort(Communicator communicator) noexcept = 0;
 
   virtual void group_start() = 0;
   virtual void group_end() = 0;
 
-  // Sums are over all members, in place where `from` is `to` (of all_gather and reduce_scatter: the own block).
+  // A call. Sums are over all members, in place if `from` is `to` (in all_gather and reduce_scatter: the own block).
   struct Call {
     const void* from = nullptr;
     void* to = nullptr;
-    std::int64_t elements = 0;  ///< of a send, receive, broadcast or (all_)reduce; of one block otherwise
+    std::int64_t elements = 0;  ///< elements of a send, receive, broadcast or (all_)reduce; otherwise of one block
     NcclElement element = NcclElement::kFp32;
     int peer = 0;  ///< the other end, or the root
     Communicator communicator = nullptr;
@@ -68,7 +71,7 @@ class NcclPort {
   virtual void destroy_stream(Stream stream) noexcept = 0;
   virtual Event make_event() = 0;
   virtual void destroy_event(Event event) noexcept = 0;
-  /// Behind what is on the stream now.
+  /// Records the event behind what is on the stream now.
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait(Stream stream, Event event) = 0;
   virtual bool has_ended(Event event) = 0;

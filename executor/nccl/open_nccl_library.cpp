@@ -9,7 +9,7 @@
 namespace plumb { inline namespace executor {
 
 const NcclLibrary& open_nccl_library(const std::string& folder, const std::string& version) {
-  open_cuda_library(folder, version);  // says what is wrong with it
+  open_cuda_library(folder, version);  // throws with the reason if the library is unfit
   const std::filesystem::path beside = std::filesystem::path(folder) / "libplumb_cuda.so";
   void* handle = dlopen(std::filesystem::exists(beside) ? beside.c_str() : "libplumb_cuda.so", RTLD_NOW | RTLD_LOCAL);
   const auto entry = handle == nullptr ? nullptr : reinterpret_cast<NcclLibraryEntry>(dlsym(handle, kNcclLibraryEntry));

@@ -1,8 +1,9 @@
 #pragma once
-// Where the ranks of a run meet before NCCL can join them: what one brings, all get. Threads of a process meet in
-// memory (thread_board.h), processes by MPI (executor/mpi/mpi_board.h) or in a shared folder (folder_board.h).
+// The rendezvous of the ranks of a run before NCCL can join them: each rank brings a text, and all ranks get all texts.
+// Threads of a process meet in memory (thread_board.h), processes by MPI (executor/mpi/mpi_board.h) or in a shared
+// folder (folder_board.h).
 //
-// Boards cross the border of libplumb_cuda.so: nothing here throws.
+// Boards cross the border of libplumb_cuda.so, so no member function throws.
 
 #include <cstdint>
 #include <string>
@@ -20,31 +21,31 @@ class RankBoard {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  /// Called by all ranks, as often by each. `all` becomes [rank] what each has brought. Returns what was wrong, and an
-  /// empty text if nothing was.
+  /// Exchanges texts. All ranks call it equally often. `all` becomes [rank] the text of each rank. Returns the text of
+  /// the fault, or an empty text.
   virtual std::string exchange(const std::string& own, std::vector<std::string>& all) = 0;
 
-  /// Lets the others know that this rank has failed; what it tells later changes nothing. False if another has told
-  /// before, whose fault it may be.
+  /// Tells the others that this rank has failed; only the first fault counts. Returns false if another rank has told a
+  /// fault before, which may be the cause.
   virtual bool tell(const std::string& fault) = 0;
-  /// What another rank has told; empty as long as none has.
+  /// Returns the fault that another rank has told, or an empty text.
   virtual std::string told() = 0;
 };
 
-/// exchange(); throws RunError with what was wrong.
+/// Calls exchange(). Throws RunError if it returns a fault.
 std::vector<std::string> exchanged(RankBoard& board, const std::string& own);
 
 /// Throws RunAborted if another rank has told that it failed.
 void stop_if_told(RankBoard& board);
 
-/// Throws SpecError, the same on all ranks, that names those whose fingerprint is not rank 0's.
+/// Throws SpecError, on all ranks alike, with the ranks whose fingerprint differs from rank 0's.
 void require_same_plan(RankBoard& board, std::uint64_t fingerprint);
 
-/// device: what tells a GPU from all others, as NCCL tells them apart (host and bus). Throws SpecError, the same on all
-/// ranks, that names two with the same.
+/// `device` identifies a GPU as NCCL does (host and bus). Throws SpecError, on all ranks alike, with two ranks whose
+/// device is the same.
 void require_devices_apart(RankBoard& board, const std::string& device);
 
-/// [communicator] made by its first rank, on all ranks.
+/// Returns [communicator] the ids, on all ranks; the first rank of each communicator makes its id.
 std::vector<NcclId> hand_out_ids(RankBoard& board, const std::vector<NcclCommunicator>& communicators, NcclPort& port);
 
 }}  // namespace plumb::executor

@@ -40,7 +40,7 @@ std::int32_t RankCalls::add(NcclCall call, std::vector<std::int32_t> waits) {
   call.first_wait = static_cast<std::int32_t>(rank_.waits.size());
   const auto stream = [&](std::int32_t wait) { return rank_.calls[static_cast<std::size_t>(wait)].stream; };
   std::ranges::sort(waits, std::ranges::greater{});
-  for (const std::int32_t wait : waits) {  // of each other stream the last one
+  for (const std::int32_t wait : waits) {  // keep only the last call of each other stream
     if (stream(wait) == call.stream) continue;
     const auto first = rank_.waits.begin() + call.first_wait;
     if (std::any_of(first, rank_.waits.end(), [&](std::int32_t other) { return stream(other) == stream(wait); }))

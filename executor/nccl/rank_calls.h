@@ -1,5 +1,5 @@
 #pragma once
-// Writes down the calls of one rank: what it computes, what it exchanges in its groups, what waits for what.
+// Writes down the calls of one rank: its pieces of compute, its exchanges in groups, its messages, and their waits.
 
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// Communicators by what they are for and who is in them, numbered as they come up.
+/// Communicators by their purpose and members, numbered in the order of their first use.
 class NcclCommunicators {
  public:
   std::int32_t number_of(const std::string& name, const std::vector<int>& ranks);
@@ -23,7 +23,7 @@ class NcclCommunicators {
   std::vector<NcclCommunicator> list_;
 };
 
-/// A communicator as one member sees it; `number` kNone where the rank is alone.
+/// A communicator from the view of one member; `number` is kNone if the rank is alone.
 struct NcclSeat {
   std::int32_t number = NcclCall::kNone;
   std::int32_t member = 0;
@@ -32,22 +32,22 @@ struct NcclSeat {
 
 class RankCalls {
  public:
-  /// What follows belongs to the action at this place of the list.
+  /// Says that the following calls belong to the action at this place of the list.
   void begin_action(std::int32_t position) { action_ = position; }
 
-  /// A piece of compute behind all that is awaited.
+  /// Adds a piece of compute, which waits for all calls that are awaited.
   void compute();
 
-  /// The next piece of compute waits for these calls.
+  /// Makes the next piece of compute wait for these calls.
   void await(const std::vector<std::int32_t>& calls) { pending_.insert(pending_.end(), calls.begin(), calls.end()); }
 
-  /// An exchange that compute waits for, behind a piece of it.
+  /// Adds an exchange behind a piece of compute; compute waits for it.
   void exchange(const NcclSeat& seat, const LayerExchange& exchange);
 
-  /// One that goes on beside: behind the compute so far; adds its calls to `started`.
+  /// Adds an exchange that runs beside compute, behind the compute so far. Appends its calls to `started`.
   void start(const NcclSeat& seat, const LayerExchange& exchange, std::vector<std::int32_t>& started);
 
-  /// A message, behind compute call `behind`. Returns the call.
+  /// Adds a message, behind compute call `behind`. Returns the call.
   std::int32_t message(NcclKind kind, std::int32_t communicator, std::int64_t bytes, std::int32_t group,
                        std::int32_t behind);
 

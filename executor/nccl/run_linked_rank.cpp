@@ -31,7 +31,8 @@ void require_apart(const RunSpec& spec) {
     throw SpecError("a training over several GPUs is not resumed yet: take --gpus one, or use --backend cpu");
 }
 
-/// From the beginning of the replay on the rank that was first. Only of ranks with one clock.
+/// Shifts the times of each replay so that they count from its beginning on the first rank. All ranks must have one
+/// clock.
 void set_to_common_start(RankOutcome& outcome, const std::vector<std::int64_t>& own,
                          const std::vector<std::int64_t>& first) {
   for (std::size_t replay = 0; replay < outcome.timelines.size() && replay < own.size(); ++replay) {
@@ -44,7 +45,8 @@ void set_to_common_start(RankOutcome& outcome, const std::vector<std::int64_t>& 
   }
 }
 
-/// When each replay began on the rank that was first, where all ranks read one clock; otherwise this rank's own.
+/// Returns the time at which each replay began on the first rank to begin it, if all ranks read one clock; otherwise
+/// this rank's own times.
 std::vector<std::int64_t> first_starts(RankBoard& board, const std::vector<std::int64_t>& own) {
   std::string clock;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> clock;

@@ -1,6 +1,6 @@
 #pragma once
-// One rank of a run on a device of its own, beside others that are threads or processes: plans are compared, ids handed
-// out, the steps trained, the results gathered.
+// One rank of a run on a device of its own; the other ranks are threads or processes. The ranks compare plans, hand out
+// ids, train the steps and gather the results.
 
 #include <functional>
 #include <memory>
@@ -18,15 +18,15 @@ namespace plumb { inline namespace executor {
 struct LinkedRank {
   RankBoard* board = nullptr;
   NcclPort* port = nullptr;
-  std::string device;  ///< that no other rank has (rank_board.h)
+  std::string device;  ///< differs from that of every other rank (rank_board.h)
   std::function<std::unique_ptr<DeviceMachine>(LinkedCalls& links)> make_machine;
   DeviceRunOptions options;
 };
 
-/// Called by all ranks with the same spec; rank 0 gets the result, the others nothing. Throws SpecError, the same on
-/// all ranks, if there are not as many ranks as the spec needs, they were given different plans, two are on one device,
-/// or the stages would have to agree on something (clipping, fp16, a tied table); RunError on the rank that finds a
-/// fault first, RunAborted on the others, when all communicators are aborted.
+/// Runs the rank; all ranks call it with the same spec. Rank 0 gets the result, the others nothing. Throws SpecError,
+/// on all ranks alike, if there are not as many ranks as the spec needs, the ranks were given different plans, two
+/// ranks are on one device, the training would be resumed, or require_device_runnable() refuses the spec. Throws
+/// RunError on the rank that finds a fault first, and RunAborted on the others, after all communicators are aborted.
 std::optional<RunResult> run_linked_rank(const RunSpec& spec, const LinkedRank& rank);
 
 }}  // namespace plumb::executor

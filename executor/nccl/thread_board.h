@@ -1,5 +1,5 @@
 #pragma once
-// Ranks that are threads of one process meet in memory.
+// A board for ranks that are threads of one process: they meet in memory.
 
 #include <condition_variable>
 #include <memory>
@@ -14,10 +14,10 @@ namespace plumb { inline namespace executor {
 
 class ThreadMeeting {
  public:
-  /// Who waits longer than `patience` for the others is told who is missing.
+  /// A rank that waits longer than `patience` for the others is told which rank is missing.
   ThreadMeeting(int ranks, Seconds patience);
 
-  /// Of that rank; the meeting outlives it.
+  /// Returns the board of a rank. The meeting outlives it.
   std::unique_ptr<RankBoard> board(int rank);
 
  private:
@@ -28,7 +28,7 @@ class ThreadMeeting {
   const Seconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> brought_, last_;  // [rank] in this round, in the one before
+  std::vector<std::string> brought_, last_;  // [rank] texts of this round, and of the one before
   std::vector<bool> has_brought_;            // [rank]
   std::size_t rounds_ = 0;
   std::string fault_;

@@ -1,7 +1,7 @@
 #pragma once
-// A link that is not there: when a message that is sent now would arrive. It leaves by a network card that lets a burst
-// pass at once and the rest at the link's rate (schedules/token_bucket.h); latency delays the arrival only. Without a
-// burst it is the link of the simulator: bytes / bandwidth, then latency.
+// An emulated link, which computes when a message that is sent now would arrive. The message leaves by a network card
+// that lets a burst pass at once and the rest at the link's rate (schedules/token_bucket.h). Latency delays the arrival
+// only. Without a burst the link is the simulator's: bytes / bandwidth, then latency.
 //
 //   EmulatedLink link({.latency = Seconds{1e-3}, .bytes_per_second = 1e8});
 //   link.send(card, ready, 1'000'000)   -> {.start = ready, .end = ready + 11 ms}
@@ -20,8 +20,8 @@ class EmulatedLink {
   /// Throws SpecError if the latency or the burst is negative, or the bandwidth not positive.
   EmulatedLink(const LinkCost& cost, std::int64_t burst_bytes = 0);
 
-  /// A message that is ready at that moment, behind all that have left by the card: when it begins to move and when it
-  /// has arrived.
+  /// Sends a message that is ready at the moment `ready`, behind all that have left by the card. Returns when it begins
+  /// to move and when it has arrived.
   TransferTimes send(TokenBucket& card, SimTime ready, std::int64_t bytes) const;
 
  private:

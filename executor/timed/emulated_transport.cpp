@@ -12,14 +12,14 @@ std::string channel_name(MessageKind kind) {
 
 }  // namespace
 
-/// By which messages leave; of one wire, or of all wires of a rank.
+/// The card by which messages leave, of one wire or of all wires of a rank.
 struct EmulatedTransport::Card {
   std::mutex mutex;
   TokenBucket bucket;
 };
 
-/// One direction between two ranks: the moments at which messages were sent and received into, in order, and from these
-/// when each has arrived.
+/// One direction between two ranks: the moments at which messages were sent and receives were posted, in order, and the
+/// moments at which each message has arrived.
 class EmulatedTransport::Wire {
  public:
   Wire(const EmulatedLink& link, std::shared_ptr<Card> card, Sends sends)
@@ -39,7 +39,7 @@ class EmulatedTransport::Wire {
     return posted_.size() - 1;
   }
 
-  /// Of a message that was sent and received into.
+  /// Returns the times of a message that was sent and whose receive was posted.
   TransferTimes times(std::size_t message) const {
     const std::lock_guard lock(mutex_);
     return times_.at(message);
@@ -80,8 +80,8 @@ struct EmulatedTransport::End : Ticket {
   std::size_t message = 0;
 };
 
-/// A member's lines, each over a wire of its own. A move is over when what it receives has arrived and what it sends
-/// has left.
+/// A member's connections, each over a wire of its own. A move is over when its incoming values have arrived over their
+/// wire and its outgoing values have left by the inner transport.
 class EmulatedTransport::Lines : public PointToPoint {
  public:
   Lines(EmulatedTransport& transport, CommunicatorGroup group, int member)

@@ -1,7 +1,7 @@
 #pragma once
-// A transport whose messages arrive no earlier than over links that are not there: real bytes move by another
-// transport, and each message is held until its emulated link would have delivered it (emulated_link.h). For ranks of
-// one process: both ends of a link share its state.
+// A transport over emulated links. Real bytes move by another transport, and each message is held until its emulated
+// link would have delivered it (emulated_link.h). It is for ranks of one process, since both ends of a link share its
+// state.
 
 #include <functional>
 #include <map>
@@ -20,15 +20,16 @@
 namespace plumb { inline namespace executor {
 
 struct EmulatedNetwork {
-  std::function<LinkCost(int source, int destination)> link;  ///< between two world ranks
-  std::int64_t burst_bytes = 0;    ///< above 0: all that a rank sends leaves by one card, a token bucket of that size
+  std::function<LinkCost(int source, int destination)> link;  ///< returns the link between two world ranks
+  std::int64_t burst_bytes = 0;    ///< above 0: all messages of a rank leave by one card, a token bucket of that size
   Sends sends = Sends::kBuffered;  ///< rendezvous: a message begins to move when its receive is posted too
 };
 
 class EmulatedTransport : public Transport {
  public:
-  /// `inner` and `sleeper` outlive it; the times that it hands out count from the sleeper's origin. Each channel, and
-  /// each pair of members of a group, has a link of its own, unless a burst gives each rank one card for all.
+  /// `inner` and `sleeper` must outlive the object. The times that it hands out count from the sleeper's origin. Each
+  /// channel, and each pair of members of a group, has a link of its own, unless a burst gives each rank one card for
+  /// all.
   EmulatedTransport(Transport& inner, EmulatedNetwork network, const Sleeper& sleeper);
   ~EmulatedTransport() override;
 
@@ -44,7 +45,7 @@ class EmulatedTransport : public Transport {
   struct End;
   class Wire;
   class Lines;
-  using WireKey = std::pair<std::string, std::pair<int, int>>;  // of the channel's or the group's text; the two ranks
+  using WireKey = std::pair<std::string, std::pair<int, int>>;  // name of the channel or the group; the two ranks
 
   struct Card;
   Wire& wire(const std::string& name, int source, int destination);
@@ -52,7 +53,7 @@ class EmulatedTransport : public Transport {
   Transport& inner_;
   const EmulatedNetwork network_;
   const Sleeper& sleeper_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards wires_ and cards_
   std::map<WireKey, std::unique_ptr<Wire>> wires_;
   std::map<int, std::shared_ptr<Card>> cards_;  // [source rank]
 };

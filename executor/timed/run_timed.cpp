@@ -10,8 +10,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// The link between replicas of a pipeline rank: as wide as lets a ring of them sum the rank's gradients in the time
-/// that the table gives REDUCE_GRAD, each member sending 2(n-1)/n of the bytes (Patarasuk and Yuan 2009).
+/// Returns the link between replicas of a pipeline rank. It is as wide as lets a ring of them sum the rank's gradients
+/// in the time that the table gives REDUCE_GRAD, each member sending 2(n-1)/n of the bytes (Patarasuk and Yuan 2009).
 LinkCost replica_link(const TimedSpec& spec, int pipeline_rank) {
   double bytes = 0, seconds = 0;
   for (std::size_t stage = 0; stage < spec.schedule.stages.size(); ++stage) {

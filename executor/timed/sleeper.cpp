@@ -26,7 +26,7 @@ SimTime Sleeper::now() const {
 void Sleeper::sleep_until(SimTime moment) const {
   thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   static_cast<void>(slack);
-  // Rounded up: nobody wakes before the moment.
+  // The target is rounded up, so that no thread wakes before the moment.
   const std::int64_t target_ns =
       origin_ns_ + (moment.count() + kPicosecondsPerNanosecond - 1) / kPicosecondsPerNanosecond;
   const timespec target{.tv_sec = target_ns / kNanosecondsPerSecond, .tv_nsec = target_ns % kNanosecondsPerSecond};

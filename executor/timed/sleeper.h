@@ -1,7 +1,7 @@
 #pragma once
-// Waiting to a moment, as exactly as the system allows.
+// Sleeps until a moment, as exactly as the system allows.
 //
-// clock_nanosleep to an absolute time does not drift; with a timer slack of one nanosecond it oversleeps 15 to 25
+// clock_nanosleep to an absolute time does not drift. With a timer slack of one nanosecond it oversleeps 15 to 25
 // microseconds on Linux (60 to 75 with the default slack).
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace plumb { inline namespace executor {
 /// CLOCK_MONOTONIC counted from an origin, and sleeping by the same count.
 class Sleeper {
  public:
-  /// From the moment of its making.
+  /// Counts from the moment of its construction.
   Sleeper();
 
-  /// From that reading of CLOCK_MONOTONIC, which all processes of a machine share.
+  /// Counts from that reading of CLOCK_MONOTONIC, which all processes of a machine share.
   explicit Sleeper(std::int64_t origin_ns) : origin_ns_(origin_ns) {}
 
   std::int64_t origin_ns() const { return origin_ns_; }
 
-  /// The time since the origin.
+  /// Returns the time since the origin.
   SimTime now() const;
 
   /// Returns at `moment` or later; at once if it has passed. The calling thread's timer slack is set to the least.

@@ -15,7 +15,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// From the last rank's arrival to the common start of a step: time for every rank to be awake.
+/// The time from the last rank's arrival to the common start of a step, in which every rank wakes up.
 constexpr Seconds kStartDelay{2e-3};
 
 TimedStageBytes bytes_of(const TimedSpec& spec, const ReplayPlan& plan, std::size_t stage) {
@@ -35,7 +35,7 @@ TimedStageBytes bytes_of(const TimedSpec& spec, const ReplayPlan& plan, std::siz
   return bytes;
 }
 
-/// All ranks have come; the moment at which all of them start, or nothing where one is to end.
+/// Waits for all ranks and returns the moment at which all of them start, or nothing if one is to end.
 std::optional<SimTime> meet(Communicator& everyone, const TimedSeat& seat) {
   const Sleeper& sleeper = *seat.sleeper;
   std::array<float, 2> moment = {seat.ends && seat.ends() ? 1.0F : 0.0F};

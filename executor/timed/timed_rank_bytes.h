@@ -1,6 +1,6 @@
 #pragma once
-// A rank's replay as bytes, to be sent to the process that reports: both run the same program on the same kind of
-// machine.
+// Converts a rank's replay to bytes and back, to send it to the process that reports. Both processes run the same
+// program on the same kind of machine.
 
 #include <string>
 #include <string_view>

@@ -14,7 +14,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Of the machine's memory that gradients and messages may take.
+/// Share of the machine's memory that gradients and messages may take.
 constexpr double kMemoryShare = 0.5;
 constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
 
@@ -56,7 +56,7 @@ void require_timed(const TimedSpec& spec) {
     throw SpecError("the cost table has not a row for each stage of the schedule");
   if (!spec.speeds.empty() && spec.speeds.size() != spec.schedule.ranks.size())
     throw SpecError("speeds are given for some of the ranks only: give one for each, or none");
-  double bytes = 0;  // each stage's gradients, and a message each way with its copy on the way
+  double bytes = 0;  // each stage's gradients, and a message each way with its copy under way
   for (const StageCosts& stage : spec.costs.stages)
     bytes += static_cast<double>(gradient_bytes(stage)) +
              3 * static_cast<double>(stage.activation_message_bytes + stage.gradient_message_bytes);

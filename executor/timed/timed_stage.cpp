@@ -9,7 +9,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Tensors have 4-byte elements.
+/// Returns the 4-byte elements of a tensor of so many bytes, rounded up.
 std::int64_t elements_of(std::int64_t bytes) {
   return (bytes + 3) / 4;
 }
@@ -51,7 +51,7 @@ std::vector<Collective> TimedStage::start_reduction(int bucket) {
   return {all_reduce(gradients_[static_cast<std::size_t>(bucket)].values())};
 }
 
-// An operation writes its output within its duration, so that the output is made first.
+// An operation writes its output within its duration, so the output is made before the sleep.
 
 Tensor TimedStage::forward(MicrobatchSlice of, Tensor) {
   const SimTime end = end_of(Op::kForward, of, sleeper_.now());

@@ -1,6 +1,6 @@
 #pragma once
-// A stage that waits instead of computing: the timed backend. Its operations last what a cost table says, its messages
-// have the table's bytes, and nothing else of a prediction is in it. It keeps no activations.
+// The stage of the timed backend, which waits instead of computing. Its operations last as long as a cost table says,
+// and its messages have the table's bytes; nothing else of a prediction is in it. It keeps no activations.
 
 #include <cstdint>
 #include <span>
@@ -16,17 +16,17 @@ namespace plumb { inline namespace executor {
 
 /// Bytes of the messages of a stage (by slice), 0 where there is no neighbour, and of its weight gradients.
 struct TimedStageBytes {
-  std::int64_t input = 0;             ///< to F
-  std::int64_t output = 0;            ///< from F
-  std::int64_t input_gradient = 0;    ///< from B or I
-  std::int64_t output_gradient = 0;   ///< to B or I
-  std::vector<std::int64_t> buckets;  ///< [part of REDUCE_GRAD] what it sums
+  std::int64_t input = 0;             ///< message to F
+  std::int64_t output = 0;            ///< message from F
+  std::int64_t input_gradient = 0;    ///< message from B or I
+  std::int64_t output_gradient = 0;   ///< message to B or I
+  std::vector<std::int64_t> buckets;  ///< [part of REDUCE_GRAD] bytes that it sums
 };
 
 class TimedStage : public Stage {
  public:
-  /// Operations of stage `stage` of the table last their duration_of by `speed`, the rank's share of normal speed.
-  /// `costs`, `sleeper` and `pool` outlive the stage. Throws SpecError if the speed is not positive.
+  /// Operations of stage `stage` of the table last their duration_of divided by `speed`, the rank's share of normal
+  /// speed. `costs`, `sleeper` and `pool` must outlive the stage. Throws SpecError if the speed is not positive.
   TimedStage(int stage, const TimedStageBytes& bytes, double speed, const CostTable& costs, const Sleeper& sleeper,
              TensorPool& pool);
 
@@ -55,8 +55,8 @@ class TimedStage : public Stage {
   /// Returns when the operation, begun now, is over. Throws SpecError if its cost is negative or not finite.
   void wait(Op op, MicrobatchSlice of) const;
 
-  /// The same of one that began at `start`, telling of each bucket when the table's bucket_offsets say that it is
-  /// complete.
+  /// Returns when an operation that began at `start` is over. Calls the bucket hook for each bucket when the table's
+  /// bucket_offsets say that it is complete.
   void wait_with_buckets(Op op, MicrobatchSlice of, SimTime start);
   SimTime end_of(Op op, MicrobatchSlice of, SimTime start) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// A number that tells two inputs apart: processes that work together compare theirs before they begin.
+// A number that tells two inputs apart. Processes that work together compare theirs before they begin.
 
 #include <cstdint>
 #include <string_view>
@@ -15,7 +15,7 @@ class Fingerprint {
   void add(std::int64_t value) { add(static_cast<std::uint64_t>(value)); }
   void add(int value) { add(static_cast<std::int64_t>(value)); }
   void add(double value);
-  void add(std::string_view text);  ///< with its length
+  void add(std::string_view text);  ///< includes its length
   void add(const Schedule& schedule);
   std::uint64_t value() const { return hash_; }
 

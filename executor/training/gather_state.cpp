@@ -11,7 +11,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// [layer of the model] whether one of the rank's stages has it.
+/// Returns [layer of the model] true if one of the rank's stages has it.
 std::vector<bool> layers_of_rank(const RunSpec& spec, const TrainingPlan& plan, int world_rank) {
   const int pipeline = coordinates_of(plan.replay.grid, world_rank).pipeline;
   std::vector<bool> has;
@@ -31,7 +31,7 @@ void for_each_block(Parameter& parameter, Use use) {
   for (auto& field : parameter.fields) use(field.bytes.data(), field.bytes.size());
 }
 
-/// As elements, the unit in which ranks exchange.
+/// Returns a parameter as fp32 elements, the unit in which ranks exchange.
 std::vector<float> packed(const SavedParameter& parameter) {
   std::size_t bytes = 0;
   for_each_block(parameter, [&](const std::byte*, std::size_t count) { bytes += count; });

@@ -1,5 +1,5 @@
 #pragma once
-// The bytes of a stage's, or a rank's, parameters that are held between steps, by what they are (the planner's names).
+// The bytes of a stage's or a rank's parameters that are held between steps, by the planner's kinds.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace plumb { inline namespace executor {
 struct ParameterBytes {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;  ///< with the fp32 master weights
+  std::int64_t optimizer = 0;  ///< includes the fp32 master weights
 
   friend bool operator==(const ParameterBytes&, const ParameterBytes&) = default;
 };

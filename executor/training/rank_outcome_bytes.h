@@ -1,5 +1,5 @@
 #pragma once
-// A rank's outcome as bytes, to be sent to the process that reports.
+// Converts a rank's outcome to bytes and back, to send it to the process that reports.
 
 #include <string>
 #include <string_view>

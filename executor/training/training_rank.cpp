@@ -15,7 +15,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// [micro-batch] whether the stage computes it again; empty: all of them.
+/// Returns [micro-batch] true if the stage computes its activations again; empty: all of them.
 std::vector<bool> rebuilt_microbatches(const RunSpec& spec, int stage) {
   if (spec.rebuild_which == RebuildWhich::kAll) return {};
   std::vector<bool> rebuilt(static_cast<std::size_t>(spec.schedule.microbatches), false);
@@ -26,7 +26,7 @@ std::vector<bool> rebuilt_microbatches(const RunSpec& spec, int stage) {
   return rebuilt;
 }
 
-/// Stages of one rank of one replica.
+/// One rank with its stages.
 class Rank {
  public:
   Rank(const RunSpec& spec, const TrainingPlan& plan, const TrainingSeat& own)
@@ -104,7 +104,8 @@ class Rank {
     const auto members = [](const auto& group) { return group == nullptr ? 1 : group->members(); };
     const auto member = [](const auto& group) { return group == nullptr ? 0 : group->member(); };
     const int copies = members(groups_.copies[stage]);
-    const int parts = parts_of_microbatch(plan_.replay.grid, place_.pipeline);  // of each micro-batch
+    // Data ranks that divide each micro-batch.
+    const int parts = parts_of_microbatch(plan_.replay.grid, place_.pipeline);
     const std::int64_t own_samples = spec.microbatch / parts;
     const std::int64_t pipeline_samples = spec.schedule.microbatches * spec.microbatch;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
@@ -155,11 +156,11 @@ class Rank {
   }
 
   struct Meeting {
-    SimTime time;       ///< a moment after the last rank came
-    bool ends = false;  ///< whether any of them is to end
+    SimTime time;       ///< a moment after the last rank came, the same on all ranks
+    bool ends = false;  ///< true if any of them is to end
   };
 
-  /// Waits for all ranks. The same for all.
+  /// Waits for all ranks and returns the same result on each of them.
   Meeting meet() {
     std::array<float, 1> ends = {own_.ends && own_.ends() ? 1.0F : 0.0F};
     everyone_.run(all_reduce(ends));
@@ -168,7 +169,7 @@ class Rank {
     return {.time = SimTime(std::bit_cast<std::int64_t>(bits)), .ends = ends[0] > 0};
   }
 
-  /// The rank's group along one dimension of the grid; null if it is alone there.
+  /// Returns the rank's group along one dimension of the grid; null if it is alone there.
   std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
     std::vector<int> ranks = group_ranks(plan_.replay.grid, dimension, own_.world_rank);
     if (ranks.size() == 1) return nullptr;
@@ -192,8 +193,8 @@ class Rank {
     }
   }
 
-  /// The stage's blocks of parameters for which this rank speaks: where state is sharded each copy has its own
-  /// elements, otherwise the first copy speaks for all.
+  /// Returns the stage's blocks of parameters that this rank writes down. Where state is sharded each copy writes its
+  /// own elements, otherwise the first copy writes all.
   std::vector<CpuParameters*> speaks_for(std::size_t stage) const {
     const auto speaks = [this](const std::unique_ptr<Communicator>& copies) {
       return spec_.zero > 0 || copies == nullptr || copies->member() == 0;
@@ -211,7 +212,7 @@ class Rank {
       for (const CpuParameters* block : speaks_for(stage)) block->copy_weights(*own_.weights);
   }
 
-  /// All ranks write down their own elements, and then wait for the checkpoint to be made.
+  /// Writes down the rank's own elements and waits for the checkpoint to be made.
   void checkpoint(int steps) {
     const CheckpointDesk& desk = own_.checkpoints;
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
@@ -227,7 +228,7 @@ class Rank {
     meet();
   }
 
-  /// What the optimizer does with the gradients of this step; the same on every rank.
+  /// Returns the scale of the gradients of this step; it is the same on every rank.
   StepScale settle(const GradientMeasure& whole) {
     const StepScale scale = step_scale(whole, loss_scale_, spec_.clip_norm);
     if (spec_.half == HalfFormat::kFp16) loss_scale_ = next_loss_scale(loss_scale_, whole);
@@ -243,8 +244,8 @@ class Rank {
   std::unique_ptr<Communicator> tensor_, context_, expert_;  // null in a group of one
   ReplayGroups groups_;
   ReplaySeat seat_;
-  std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
-  std::vector<std::size_t> updates_;               // [stage]
+  std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage]; null for the stages of other ranks
+  std::vector<std::size_t> updates_;               // [stage] optimizer steps whose gradients were captured
   LossScale loss_scale_;
   RankOutcome outcome_;
 };

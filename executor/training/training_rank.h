@@ -1,5 +1,5 @@
 #pragma once
-// One rank of a training run, on whatever transport: the cpu backend's part of a thread or a process.
+// One rank of a training run, on any transport: the part of the cpu backend on one thread or process.
 
 #include <functional>
 #include <vector>
@@ -13,30 +13,32 @@
 
 namespace plumb { inline namespace executor {
 
-/// Where checkpoints are made. All ranks have the same `every`.
+/// The options and the memory of checkpoints. All ranks must have the same `every`.
 struct CheckpointDesk {
-  int every = 0;                                      ///< replays; 0: no checkpoints. The end has one too.
+  /// Replays between two checkpoints; 0: no checkpoints. One is written at the end too.
+  int every = 0;
   TrainingState* state = nullptr;                     ///< room for the rank's own elements
-  bool is_shared = true;                              ///< all ranks write into the same
-  std::function<void(const TrainingState&)> deliver;  ///< called on each rank when all have written theirs
+  bool is_shared = true;                              ///< true if all ranks write into the same state
+  std::function<void(const TrainingState&)> deliver;  ///< called on each rank when all have written
 };
 
-/// What a rank trains with. All of it outlives the training.
+/// The resources with which a rank trains. All of them must outlive the training.
 struct TrainingSeat {
   int world_rank = 0;
   Transport* transport = nullptr;
   TensorPool* pool = nullptr;
   TensorPool* host_pool = nullptr;
-  Clock clock;  ///< the transport's
+  Clock clock;  ///< the transport's clock
   CheckpointDesk checkpoints;
-  std::vector<ModelValues>* gradients = nullptr;  ///< [optimizer step] where the rank's own are written; null: nowhere
-  ModelValues* weights = nullptr;                 ///< likewise, after the last step
-  std::function<void(RankTimeline)> interrupted;  ///< what was done of a replay that failed
-  EndQuestion ends;                               ///< whether it is to end before spec.steps
+  /// [optimizer step] Receives the rank's own gradients; null: not kept.
+  std::vector<ModelValues>* gradients = nullptr;
+  ModelValues* weights = nullptr;  ///< receives the rank's own weights after the last step; null: not kept
+  std::function<void(RankTimeline)> interrupted;  ///< receives the part of a replay that was done when it failed
+  EndQuestion ends;                               ///< asks whether it is to end before spec.steps
 };
 
 /// Replays the rank's list from plan.first_step to spec.steps, or until a rank is to end. Throws RunError with rank,
-/// action and reason, RunAborted if another rank failed first; the transport has been aborted then.
+/// action and reason, or RunAborted if another rank failed first. The transport has been aborted then.
 RankOutcome train_rank(const RunSpec& spec, const TrainingPlan& plan, const TrainingSeat& seat);
 
 }}  // namespace plumb::executor

@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr std::string_view kTitle = "plumb checkpoint ";
 constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
 
-/// Fowler, Noll and Vo's 64-bit hash (FNV-1a).
+/// Returns Fowler, Noll and Vo's 64-bit hash (FNV-1a).
 template <class Bytes>
 std::uint64_t hash_of(const Bytes& bytes) {
   std::uint64_t hash = 0xCBF29CE484222325ULL;
@@ -139,7 +139,7 @@ TrainingState room_for_state(const RunSpec& spec) {
     for (std::size_t i = 0; i < spec.stage_layers[stage].size(); ++i) {
       const std::size_t number = static_cast<std::size_t>(first_layer[stage]) + i;
       state.parameters.resize(std::max(state.parameters.size(), number + 1));
-      if (!state.parameters[number].empty()) continue;  // of a copy
+      if (!state.parameters[number].empty()) continue;  // another copy of the stage has made it
       for (const ParameterTensor& tensor : layer_parameters(spec.stage_layers[stage][i])) {
         SavedParameter parameter{.name = fmt::format("{}.{}", number, tensor.name), .shape = tensor.shape};
         parameter.weights.resize(static_cast<std::size_t>(element_count(tensor)));

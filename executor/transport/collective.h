@@ -1,6 +1,5 @@
 #pragma once
-// What a collective is: a value that names its operation, the memory it works on and who is its root. communicator.h
-// runs it.
+// A collective is a value that names its operation, the memory it works on and its root. communicator.h runs it.
 //
 //   communicator.run(all_reduce(gradients));
 //
@@ -27,17 +26,18 @@ enum class CollectiveOp : std::uint8_t {
 };
 inline constexpr int kCollectiveOpCount = 9;
 
-/// "broadcast", "all_reduce", ...
+/// Returns the name: "broadcast", "all_reduce", ...
 std::string_view collective_op_name(CollectiveOp op);
 
 struct Collective {
   CollectiveOp op = CollectiveOp::kAllReduce;
-  std::span<float> values;                        ///< the whole buffer; of all_to_all and shift what comes in
-  std::span<const std::int64_t> bounds;           ///< [members + 1] of the blocks of `values`; empty: equal blocks
-  std::span<const float> outgoing;                ///< of all_to_all and shift
-  std::span<const std::int64_t> outgoing_bounds;  ///< [members + 1] of the blocks of `outgoing`; empty: equal blocks
-  int root = 0;                                   ///< a member
-  int distance = 1;                               ///< of shift; may be negative
+  std::span<float> values;               ///< the whole buffer; in all_to_all and shift the incoming values
+  std::span<const std::int64_t> bounds;  ///< [members + 1] bounds of the blocks of `values`; empty: equal blocks
+  std::span<const float> outgoing;       ///< outgoing values of all_to_all and shift
+  /// [members + 1] Bounds of the blocks of `outgoing`; empty: equal blocks.
+  std::span<const std::int64_t> outgoing_bounds;
+  int root = 0;      ///< member that is the root
+  int distance = 1;  ///< distance of shift; may be negative
 };
 
 // values: [the whole buffer, the same number of elements on every member]
@@ -49,8 +49,8 @@ Collective all_gather(std::span<float> values, std::span<const std::int64_t> bou
 Collective reduce_scatter(std::span<float> values, std::span<const std::int64_t> bounds = {});
 Collective all_reduce(std::span<float> values);
 
-/// Block i of `outgoing` goes to member i, block i of `incoming` comes from it; both ends must mean the same size, so
-/// that without bounds the number of members divides the buffers. The buffers must not overlap.
+/// Block i of `outgoing` goes to member i, and block i of `incoming` comes from member i. Both ends must give a block
+/// the same size, so without bounds the number of members must divide the buffers. The buffers must not overlap.
 Collective all_to_all(std::span<float> incoming, std::span<const float> outgoing,
                       std::span<const std::int64_t> incoming_bounds = {},
                       std::span<const std::int64_t> outgoing_bounds = {});
@@ -58,8 +58,8 @@ Collective all_to_all(std::span<float> incoming, std::span<const float> outgoing
 /// The buffers must not overlap.
 Collective shift(std::span<float> incoming, std::span<const float> outgoing, int distance = 1);
 
-/// First element of block `block` of `blocks` as equal as can be: floor(block * elements / blocks); `elements` for
-/// block = blocks.
+/// Returns the first element of block `block` of `blocks` as equal as can be: floor(block * elements / blocks), which
+/// is `elements` for block = blocks.
 std::int64_t block_begin(std::int64_t elements, int blocks, int block);
 
 }}  // namespace plumb::executor

@@ -17,7 +17,7 @@ bool exchanges(CollectiveOp op) {
   return op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
 }
 
-/// The given bounds, or those of equal blocks, written into `equal`.
+/// Returns the given bounds, or those of equal blocks, written into `equal`.
 std::span<const std::int64_t> bounds_or_equal(std::span<const std::int64_t> given, std::size_t elements,
                                               std::vector<std::int64_t>& equal) {
   if (!given.empty()) return given;
@@ -112,7 +112,7 @@ Communicator::Operation& Communicator::operation(std::int64_t number) {
   return *place;
 }
 
-/// The worker's loop: what was started, one after the other.
+/// The worker's loop: performs the collectives that were started, one after the other.
 void Communicator::work() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -142,7 +142,7 @@ void Communicator::work() {
   }
 }
 
-/// On the thread whose turn it is.
+/// Performs a collective on the calling thread, whose turn it is.
 TransferTimes Communicator::perform(const Collective& collective, std::int64_t number) {
   const SimTime start = clock_();
   const int n = members();

@@ -1,6 +1,6 @@
 #pragma once
-// A member's view of a group of ranks, and the collectives in it: run while it waits, or started and waited for later,
-// so that they go on beside the rank's compute.
+// A member's view of a process group, and the collectives in it. A collective is run while the member waits, or started
+// and waited for later, so that it goes on beside the rank's compute.
 //
 //   Communicator data(transport, {"data group", {0, 2}}, rank, clock);
 //   data.run(broadcast(weights, 0));
@@ -8,9 +8,9 @@
 //   ...
 //   const TransferTimes times = data.wait(sum);
 //
-// Every member calls the same collectives in the same order, which is also the order in which they are done. They are
-// made of the transport's moves between two members (collective_steps.h), so that values are added in an order that
-// does not depend on timing and every transport has every collective. Once the kinds that occur have occurred, nothing
+// Every member must call the same collectives in the same order, which is also the order in which they are done. They
+// are made of the transport's moves between two members (collective_steps.h), so that values are added in an order that
+// does not depend on timing and every transport has every collective. Once each kind that occurs has occurred, nothing
 // allocates memory.
 
 #include <array>
@@ -29,20 +29,20 @@
 
 namespace plumb { inline namespace executor {
 
-/// A collective under way. Waited for once.
+/// A collective under way, to be waited for once.
 struct CollectiveTicket {
-  std::int64_t number = -1;  ///< of the group's collectives
+  std::int64_t number = -1;  ///< its number among the group's collectives
 
   bool is_open() const { return number >= 0; }
 };
 
 class Communicator {
  public:
-  /// `transport` outlives it. Asserts that `rank` is in the group.
+  /// `transport` must outlive the object. Asserts that `rank` is in the group.
   Communicator(Transport& transport, CommunicatorGroup group, int rank, Clock clock,
                CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRing);
 
-  /// Waits for what was started; after an abort of the transport that ends at once.
+  /// Waits for all collectives that were started; after an abort of the transport these end at once.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -51,23 +51,23 @@ class Communicator {
   int member() const { return member_; }
   const CommunicatorGroup& group() const { return group_; }
 
-  /// Of the buffers (Collective::values) of all that was run or started so far, by CollectiveOp.
+  /// Returns the bytes of the buffers (Collective::values) of all collectives so far, by CollectiveOp.
   const std::array<std::int64_t, kCollectiveOpCount>& buffer_bytes() const { return buffer_bytes_; }
 
-  /// Behind all that was started. Throws RunError with the group, the rank and the collective if members disagree about
-  /// what comes next or nothing moves any more, RunAborted if another rank failed first.
+  /// Runs a collective behind all that were started. Throws RunError with the group, the rank and the collective if
+  /// members disagree about what comes next or nothing moves any more, or RunAborted if another rank failed first.
   TransferTimes run(const Collective& collective);
 
-  /// Its memory must stay where it is, untouched, until it is waited for. It makes progress on a thread of the
-  /// communicator, which the first call creates (none in a group of one).
+  /// Starts a collective, whose memory must stay where it is, untouched, until it is waited for. It makes progress on a
+  /// thread of the communicator, which the first call creates (none in a group of one).
   CollectiveTicket start(const Collective& collective);
 
-  /// Throws as run() does, if the collective or one before it has failed.
+  /// Waits for a collective. Throws as run() does if it or one before it has failed.
   TransferTimes wait(CollectiveTicket ticket);
 
  private:
   struct Operation {
-    std::int64_t number = -1;  // -1: the place is free
+    std::int64_t number = -1;  // -1: the entry is free
     Collective collective;
     TransferTimes times;
     bool done = false;
@@ -86,15 +86,15 @@ class Communicator {
   const std::unique_ptr<PointToPoint> lines_;  // null in a group of one
   std::array<std::int64_t, kCollectiveOpCount> buffer_bytes_{};
   std::map<StepsKey, std::vector<CollectiveStep>> steps_;
-  std::vector<std::int64_t> bounds_;           // [members + 1] where a collective has none
-  std::vector<std::int64_t> outgoing_bounds_;  // likewise
+  std::vector<std::int64_t> bounds_;           // [members + 1] for a collective without bounds
+  std::vector<std::int64_t> outgoing_bounds_;  // [members + 1] for a collective without bounds
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards all members below
   std::condition_variable wake_worker_, wake_caller_;
   std::vector<Operation> operations_;  // started and not waited for, in any order
   std::int64_t begun_ = 0;             // collectives that were run or started
-  std::int64_t finished_ = 0;          // of these
-  bool inline_ = false;                // run() is at it
+  std::int64_t finished_ = 0;          // collectives of these that have finished
+  bool inline_ = false;                // run() is performing one
   bool closing_ = false;
   std::exception_ptr failure_;
   std::thread worker_;

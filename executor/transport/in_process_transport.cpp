@@ -20,12 +20,12 @@ struct InProcessTransport::Message : Ticket {
   TransportChannel channel;
   MessageTag tag;
   Tensor tensor;
-  std::uint64_t sum = 0;  // of what was sent
+  std::uint64_t sum = 0;  // sum of the words that were sent
   TransferTimes times;
   bool done = false;
 };
 
-/// Returns when done() says so; what() ends the error's sentence.
+/// Returns when done() returns true. what() is the end of the error's sentence.
 template <class Done, class What>
 void InProcessTransport::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake, Done done, What what) {
   while (!done()) {
@@ -37,11 +37,11 @@ void InProcessTransport::wait(std::unique_lock<std::mutex>& lock, std::condition
   }
 }
 
-/// What the members of a group post for each other.
+/// The values that the members of a group post for each other.
 struct InProcessTransport::Switchboard {
   struct Post {
     std::span<const float> values;
-    bool is_there = false;  // from its posting until its receiver has taken it
+    bool is_there = false;  // true from the posting until the receiver has taken it
   };
 
   explicit Switchboard(std::size_t members)
@@ -49,7 +49,7 @@ struct InProcessTransport::Switchboard {
 
   std::mutex mutex;
   std::vector<MoveTag> tags;                 // [member] the collective it is at
-  std::vector<int> waits_for;                // [member] the member for whose move it waits; -1: for none
+  std::vector<int> waits_for;                // [member] the member for whose move it waits; -1: none
   std::vector<Post> posts;                   // [sender, receiver]
   std::deque<std::condition_variable> wake;  // [member]
 };
@@ -73,7 +73,8 @@ class InProcessTransport::Lines : public PointToPoint {
   }
 
  private:
-  /// A member that waits for this one sees at once if they are not at the same collective.
+  /// Announces this member's collective: a member that waits for this one sees at once if the two are at different
+  /// ones.
   void announce(const MoveTag& tag) {
     if (tag_of(member_) == tag) return;
     tag_of(member_) = tag;
@@ -81,8 +82,8 @@ class InProcessTransport::Lines : public PointToPoint {
       if (disagrees(other, member_)) wake(other).notify_all();
   }
 
-  /// Who is woken in vain, or while the lock is held, costs more than most moves do: only who waits for this member is
-  /// woken, without the lock.
+  /// Wakes only a member that waits for this one, and without the lock. A thread that is woken in vain, or while the
+  /// lock is held, costs more than most moves do.
   void wake_waiting(std::unique_lock<std::mutex>& lock, int other) {
     if (board_->waits_for[static_cast<std::size_t>(other)] != member_) return;
     lock.unlock();
@@ -90,7 +91,8 @@ class InProcessTransport::Lines : public PointToPoint {
     lock.lock();
   }
 
-  /// Who is still awaited in a collective has not left it: another tag of the same number, or a later one, is an error.
+  /// Returns true if two members are at different collectives. A member that is still awaited in a collective has not
+  /// left it, so another tag of the same number, or a later one, is an error.
   bool disagrees(int waiting, int awaited) const {
     return tag_of(awaited).number >= tag_of(waiting).number && tag_of(awaited) != tag_of(waiting);
   }
@@ -206,8 +208,8 @@ TicketPtr InProcessTransport::receive(const TransportChannel& channel, const Mes
   return message;
 }
 
-/// Copies a message whose ends have met. Both are out of the queues: nobody else touches their tensors until they are
-/// done.
+/// Copies a message whose ends have met. Both are out of the queues, so no other thread touches their tensors until
+/// they are done.
 void InProcessTransport::deliver(Message& send, Message& receive) {
   if (send.tag != receive.tag)
     throw RunError(fmt::format("the {} was sent where the {} was expected: the two ranks' lists disagree",

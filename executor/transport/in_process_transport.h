@@ -1,10 +1,10 @@
 #pragma once
-// Ranks as threads of one process: a message is a copy from one rank's memory into another's.
+// The transport between threads of one process: a message is a copy from one rank's memory into another's.
 //
-// Buffered sends copy at once, into the receive's tensor if it is posted and into a buffer of the transport otherwise;
-// rendezvous sends wait for their receive, and whoever comes second copies. The sum of a message's words is taken when
-// it is sent and again from what has arrived. In collectives the receiver copies, or
-// adds, straight from the sender's memory.
+// Buffered sends copy at once, into the receive's tensor if it is posted and into a buffer of the transport otherwise.
+// Rendezvous sends wait for their receive, and the end that comes second copies. The sum of a message's words is taken
+// when it is sent and again from the values that have arrived. In collectives the receiver copies, or adds, straight
+// from the sender's memory.
 
 #include <atomic>
 #include <condition_variable>
@@ -21,17 +21,17 @@
 
 namespace plumb { inline namespace executor {
 
-/// For tests: called on the sender's thread with a message that leaves, when its sum has been taken. It may change the
-/// values, wait, or throw (RunAborted: the thread ends without a word), as a machine at fault would.
+/// For tests: called on the sender's thread with a message that leaves, after its sum has been taken. It may change the
+/// values, wait, or throw (RunAborted: the thread ends without a word), like a faulty machine.
 using InTransit = std::function<void(const TransportChannel& channel, const MessageTag& tag, std::span<float> values)>;
 
 struct InProcessOptions {
   int ranks = 1;
   Sends sends = Sends::kBuffered;
-  Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on any rank, is an error
-  std::vector<TensorPool*> pools;  ///< [rank] where copy_to makes its copies; empty: it is not asked for. They outlive
-                                   ///< the transport.
-  InTransit in_transit;            ///< empty: messages arrive as they were sent
+  Seconds watchdog{60};  ///< a wait during which nothing moves on any rank for this long is an error
+  /// [rank] Memory in which copy_to makes its copies; must outlive the transport. May be empty if copy_to is not used.
+  std::vector<TensorPool*> pools;
+  InTransit in_transit;  ///< empty: messages arrive as they were sent
 };
 
 class InProcessTransport : public Transport {
@@ -51,8 +51,8 @@ class InProcessTransport : public Transport {
   struct Switchboard;
   class Lines;
   struct Queue {
-    std::deque<std::shared_ptr<Message>> sends;     // without their receive
-    std::deque<std::shared_ptr<Message>> receives;  // without their send
+    std::deque<std::shared_ptr<Message>> sends;     // posted before their receive
+    std::deque<std::shared_ptr<Message>> receives;  // posted before their send
   };
 
   void deliver(Message& send, Message& receive);
@@ -63,13 +63,13 @@ class InProcessTransport : public Transport {
   const InProcessOptions options_;
   const Clock clock_;
   TensorPool buffers_;
-  std::mutex mutex_;                          // of messages; each group of a collective has its own
+  std::mutex mutex_;                          // guards messages; each group of a collective has a mutex of its own
   std::deque<std::condition_variable> wake_;  // [rank]
   std::map<TransportChannel, Queue> queues_;
   std::map<CommunicatorGroup, std::shared_ptr<Switchboard>> switchboards_;
   std::atomic<std::int64_t> moves_ = 0;  // counts everything that happens, for the watchdog
   std::atomic<bool> is_aborted_ = false;
-  std::string reason_;  // why; not written any more once is_aborted_
+  std::string reason_;  // reason of the abort; not written any more once is_aborted_
 };
 
 }}  // namespace plumb::executor

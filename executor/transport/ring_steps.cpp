@@ -9,7 +9,7 @@ int modulo(int value, int members) {
   return (value % members + members) % members;
 }
 
-/// n-1 steps round the ring: block `first` goes out first, then the one before it, and so on.
+/// Appends n-1 steps round the ring: block `first` goes out first, then the one before it, and so on.
 void go_round(std::vector<CollectiveStep>& steps, const CollectiveSeat& seat, int first, bool add) {
   const int n = seat.members;
   for (int k = 0; k < n - 1; ++k)
@@ -22,14 +22,14 @@ void go_round(std::vector<CollectiveStep>& steps, const CollectiveSeat& seat, in
                      .add = add});
 }
 
-/// This member's place in a chain through which blocks are pumped one behind the other.
+/// This member's position in a chain through which blocks are passed one behind the other.
 struct Chain {
-  int before = -1;  ///< the member blocks come from; -1: it is the first
-  int behind = -1;  ///< the member they go to; -1: it is the last
+  int before = -1;  ///< member that blocks come from; -1: this one is the first
+  int behind = -1;  ///< member that blocks go to; -1: this one is the last
   int ahead = 0;    ///< members ahead of it
 };
 
-/// From the root to the member before it in the ring.
+/// Returns the chain from the root to the member before it in the ring.
 Chain chain_from_root(const CollectiveSeat& seat) {
   const int n = seat.members;
   const int ahead = modulo(seat.member - seat.root, n);
@@ -38,13 +38,13 @@ Chain chain_from_root(const CollectiveSeat& seat) {
           .ahead = ahead};
 }
 
-/// The same backwards: the root is last.
+/// Returns the reverse chain, in which the root is last.
 Chain chain_to_root(const CollectiveSeat& seat) {
   const Chain away = chain_from_root(seat);
   return {.before = away.behind, .behind = away.before, .ahead = seat.members - 1 - away.ahead};
 }
 
-/// One step of a chain; nothing where neither half is there.
+/// Appends one step of a chain, unless it has neither half.
 void add_step(std::vector<CollectiveStep>& steps, const Chain& chain, int sent_block, int received_block, bool add) {
   const bool sends = chain.behind >= 0 && sent_block >= 0, receives = chain.before >= 0 && received_block >= 0;
   if (!sends && !receives) return;
@@ -54,19 +54,20 @@ void add_step(std::vector<CollectiveStep>& steps, const Chain& chain, int sent_b
   steps.push_back(step);
 }
 
-/// Every block through the whole chain: what came in last goes out while the next comes in.
+/// Passes every block through the whole chain: the block that came in last goes out while the next comes in.
 void pump(std::vector<CollectiveStep>& steps, const Chain& chain, int blocks, bool add) {
   for (int i = 0; i <= blocks; ++i) add_step(steps, chain, i - 1, i < blocks ? i : -1, add);
 }
 
-/// The farthest member's block first; each keeps the last that reaches it.
+/// Scatters along the chain: the farthest member's block goes first, and each member keeps the last block that reaches
+/// it.
 void scatter_along(std::vector<CollectiveStep>& steps, const Chain& chain, const CollectiveSeat& seat) {
   const int n = seat.members, incoming = n - chain.ahead;
   const auto block = [&](int i) { return modulo(seat.root - 1 - i, n); };
   for (int i = 0; i < incoming; ++i) add_step(steps, chain, i > 0 ? block(i - 1) : -1, block(i), false);
 }
 
-/// A member's own block first, then those that come from ahead.
+/// Gathers along the chain: a member's own block goes first, then the blocks that come from ahead.
 void gather_along(std::vector<CollectiveStep>& steps, const Chain& chain, const CollectiveSeat& seat) {
   const auto block = [&](int i) { return modulo(seat.member + i, seat.members); };
   for (int i = 0; i <= chain.ahead; ++i) add_step(steps, chain, block(i), i < chain.ahead ? block(i + 1) : -1, false);

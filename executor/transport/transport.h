@@ -1,8 +1,8 @@
 #pragma once
-// How ranks exchange tensors. Ranks are world ranks. Nothing blocks but the waits.
+// The exchange of tensors between ranks. Ranks are world ranks. Only the waits block.
 //
-// A message channel is (source, destination, activation or gradient), first in first out, with one sender and one
-// receiver. Collectives are made of moves between two members of a group (communicator.h).
+// A message channel is (source, destination, activation or gradient). It is first in, first out, with one sender and
+// one receiver. Collectives are made of moves between two members of a group (communicator.h).
 
 #include <compare>
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace plumb { inline namespace executor {
 
-/// A run failed: the text names the rank, its action and the reason.
+/// Thrown when a run fails. The text names the rank, its action and the reason.
 class RunError : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// Another rank failed first: this one was woken up to stop, and has nothing to report.
+/// Thrown when another rank failed first. This rank was woken up to stop, and has nothing to report.
 class RunAborted : public RunError {
  public:
   using RunError::RunError;
@@ -40,16 +40,16 @@ struct TransportChannel {
                           const TransportChannel&) = default;  // NOLINT(modernize-use-nullptr): false alarm
 };
 
-/// What a message is; both ends must say the same.
+/// The identity of a message; both ends must give the same.
 struct MessageTag {
-  int stage = 0;  ///< that produced it
+  int stage = 0;  ///< stage that produced it
   int microbatch = 0;
   int slice = 0;
 
   friend bool operator==(const MessageTag&, const MessageTag&) = default;
 };
 
-/// "activation of stage 1, micro-batch 3, from rank 0 to rank 1".
+/// Returns text like "activation of stage 1, micro-batch 3, from rank 0 to rank 1".
 std::string to_text(const TransportChannel& channel, const MessageTag& tag);
 
 /// A transfer under way.
@@ -59,7 +59,7 @@ class Ticket {
 };
 using TicketPtr = std::shared_ptr<Ticket>;
 
-/// When it moved, on the transport's clock.
+/// The times at which a transfer started and ended, on the transport's clock.
 struct TransferTimes {
   SimTime start{0};
   SimTime end{0};
@@ -80,24 +80,25 @@ class Transport {
   /// Posts a receive into `destination`, which has the message's size.
   virtual TicketPtr receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) = 0;
 
-  /// Waits for the message and hands out its tensor. Once for each receive.
+  /// Waits for the message and hands out its tensor. To be called once for each receive.
   virtual Received wait_received(const TicketPtr& receive) = 0;
 
   /// Waits until the message has left.
   virtual TransferTimes wait_sent(const TicketPtr& send) = 0;
 
-  /// The lines of a group's member to the others, gone before the transport. Once for each member: a second group of
-  /// the same ranks takes another name.
+  /// Returns the connections of a group's member to the others; they must be gone before the transport. To be called
+  /// once for each member: a second group of the same ranks takes another name.
   virtual std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) = 0;
 
-  /// A copy of a tensor in the memory of `rank`, which takes no part in it (BPipe's partner): made when this returns.
+  /// Returns a copy of a tensor in the memory of `rank`, which takes no part in it (BPipe's partner). The copy is
+  /// complete when this returns.
   virtual Tensor copy_to(int rank, const Tensor& tensor) = 0;
 
-  /// Wakes every rank that waits, now or later, with RunAborted. The first reason stays.
+  /// Wakes every rank that waits, now or later, with RunAborted. Only the first reason counts.
   virtual void abort(const std::string& reason) = 0;
 
-  // Waits throw RunAborted after abort(), and RunError where both ends of a channel disagree, or where nothing has
-  // moved anywhere for the watchdog's time.
+  // Waits throw RunAborted after abort(), and RunError if both ends of a channel disagree or if nothing has moved
+  // anywhere for the watchdog's time.
 };
 
 }}  // namespace plumb::executor

@@ -7,8 +7,9 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Places are counted from the root. A place's subtree is the places [place, place + width), its parent place - width,
-/// with `width` the lowest set bit of the place; the root's width is the next power of two that holds all.
+/// A member's position in a binomial tree. Places are counted from the root. A place's subtree is the places [place,
+/// place + width) and its parent is place - width, with `width` the lowest set bit of the place. The root's width is
+/// the next power of two that holds all.
 struct Tree {
   explicit Tree(const CollectiveSeat& seat)
       : members(seat.members),
@@ -20,13 +21,13 @@ struct Tree {
   int member_at(int any_place) const { return (any_place + root) % members; }
   int parent() const { return member_at(place - width); }
 
-  /// Places of the subtree whose first place and width these are.
+  /// Returns the number of places of the subtree with this first place and width.
   int subtree_size(int first, int of_width) const { return std::min(of_width, members - first); }
 
   int members, root, place, width;
 };
 
-/// Blocks of a run of places, which may go round the end of the buffer: then in two pieces.
+/// Blocks of a run of places. A run that goes round the end of the buffer is in two pieces.
 struct BlockRun {
   int first = 0;
   int count = 0;

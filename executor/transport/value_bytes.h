@@ -1,6 +1,6 @@
 #pragma once
-// Lists of plain values as bytes, one after the other, to be sent to a process that runs the same program on the same
-// kind of machine.
+// Converts lists of plain values to bytes, one after the other, to send them to a process that runs the same program on
+// the same kind of machine.
 
 #include <cstdint>
 #include <cstring>
@@ -22,7 +22,7 @@ void put_values(std::string& bytes, const std::vector<T>& values) {
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-/// Reads what put_values has written, in its order. Throws RunError if the bytes end early or too late.
+/// Reads the lists that put_values has written, in their order. Throws RunError if the bytes end early or too late.
 class ValueBytes {
  public:
   explicit ValueBytes(std::string_view bytes) : rest_(bytes) {}

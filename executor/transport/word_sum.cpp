@@ -9,7 +9,7 @@ namespace plumb { inline namespace executor {
 
 namespace {
 
-/// Two words, added at once on every processor that GCC and Clang build for.
+/// Two words that are added at once on every processor that GCC and Clang build for.
 using Pair = std::uint64_t __attribute__((vector_size(16)));
 constexpr std::size_t kPairs = 4;  // sums that do not wait for each other, named so that they stay in registers
 constexpr std::size_t kLanes = 2 * kPairs;

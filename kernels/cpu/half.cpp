@@ -11,7 +11,7 @@ constexpr std::uint32_t kInfinity = 0x7F800000U;  // in binary32, without a sign
 constexpr std::uint16_t kFp16Infinity = 0x7C00U;
 constexpr int kFp16Fraction = 10, kSingleFraction = 23;
 
-/// Drops the lowest `count` bits, to the nearest, ties to even.
+/// Drops the lowest `count` bits and rounds to the nearest, ties to even.
 constexpr std::uint32_t drop_bits(std::uint32_t bits, int count) {
   const std::uint32_t half = 1U << (count - 1);
   return (bits + (half - 1) + ((bits >> count) & 1U)) >> count;
@@ -36,7 +36,7 @@ std::uint16_t narrow_to_fp16(float value) {
   if (magnitude >= kTooLarge) return sign | kFp16Infinity;
   if (magnitude >= kLeastNormal)  // a carry out of the fraction raises the exponent, up to infinity
     return static_cast<std::uint16_t>(sign | drop_bits(magnitude - kRebias, kSingleFraction - kFp16Fraction));
-  // A subnormal counts 2^-24: the sum with 0.5 (whose last place is 2^-24) rounds to that.
+  // The unit of a subnormal is 2^-24. The last place of 0.5 is 2^-24 too, so the sum with 0.5 rounds to that unit.
   const float sum = std::bit_cast<float>(magnitude) + 0.5F;
   return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5F)));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Numbers in 16 bits. Narrowing rounds to the nearest, ties to
-// even; what is beyond the largest number becomes infinity, and a NaN stays one. Widening is exact.
+// Conversions to and from 16-bit numbers. Narrowing rounds to the nearest, ties to even; a number beyond the largest
+// one becomes infinity, and a NaN stays one. Widening is exact.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ std::uint16_t narrow_to_fp16(float value);
 float widen_bf16(std::uint16_t bits);
 float widen_fp16(std::uint16_t bits);
 
-/// narrow, wide: [elements]
+/// Converts an array. narrow, wide: [elements]
 void narrow(std::uint16_t* narrow, const float* wide, std::int64_t elements, HalfFormat format);
 void widen(float* wide, const std::uint16_t* narrow, std::int64_t elements, HalfFormat format);
 

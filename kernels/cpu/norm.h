@@ -1,7 +1,7 @@
 #pragma once
 // RMSNorm and LayerNorm over the channels of each row. KernelKind kNormForward and kNormBackward. The backward adds the
-// norm's gradient to what reaches its input past it (the residual), so that a block needs no extra addition; there `dx`
-// may be the same memory as `x` or `residual_gradient`.
+// norm's gradient to the gradient that reaches its input by the residual, so that a block needs no extra addition;
+// there `dx` may be the same memory as `x` or `residual_gradient`.
 
 #include <cstdint>
 

@@ -61,12 +61,12 @@ void router_backward(float* probabilities, const float* weight_gradients, const 
     const float* dweights = weight_gradients + t * size.picks;
     const std::int32_t* own = picks + t * size.picks;
     const float* extra = added == nullptr ? nullptr : added + t / tokens_a_row * size.experts;
-    // w_j = p_j / S: dp_j = (dw_j - sum_i dw_i w_i) / S; otherwise w_j = p_j.
+    // Renormalised, w_j = p_j / S and dp_j = (dw_j - sum_i dw_i w_i) / S; otherwise w_j = p_j.
     const float scale = renormalised ? 1.0F / picked_sum(row, own, size.picks) : 1.0F;
     float mean = 0;
     if (renormalised)
       for (std::int64_t j = 0; j < size.picks; ++j) mean += dweights[j] * scale * row[own[j]];
-    // Softmax: ds_e = p_e (dp_e - sum p dp).
+    // The softmax's gradient is ds_e = p_e (dp_e - sum p dp).
     float dot = 0;
     for (std::int64_t j = 0; j < size.picks; ++j) dot += row[own[j]] * scale * (dweights[j] - mean);
     if (extra != nullptr)

@@ -1,4 +1,4 @@
-// Every body of kernels/simt for every way of storing numbers, as device code.
+// Device code of every body of kernels/simt for every way of storing numbers.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/simt/activation.h"

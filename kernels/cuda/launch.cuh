@@ -9,7 +9,7 @@
 
 namespace plumb { inline namespace kernels { namespace cuda {
 
-/// What a body sees of a device's thread. Blocks and threads are one-dimensional.
+/// A body's view of a device's thread. Blocks and threads are one-dimensional.
 class Thread {
  public:
   explicit __device__ Thread(float* shared) : shared_(shared) {}
@@ -31,8 +31,8 @@ __global__ void run_body(Body body) {
   body(Thread(shared));
 }
 
-/// Enqueues the body on `stream`: `blocks` of `lanes` threads, a power of two up to 1024. What is wrong with the launch
-/// itself is returned; nothing waits.
+/// Enqueues the body on `stream`: `blocks` blocks of `lanes` threads, a power of two up to 1024. Returns an error of
+/// the launch itself, and does not wait.
 template <class Body>
 cudaError_t launch(const Body& body, int blocks, int lanes, cudaStream_t stream) {
   cudaLaunchConfig_t launch{};

@@ -95,7 +95,7 @@ class WarpBlock {
   }
   __device__ void start_copy(void* to, const void* from, bool is_there) const {
     const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-    const int bytes = is_there ? 16 : 0;  // that are read; the rest of the 16 becomes zeros
+    const int bytes = is_there ? 16 : 0;  // bytes to read; the rest of the 16 becomes zeros
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(__cvta_generic_to_global(from)),
                  "r"(bytes)
                  : "memory");
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(Body::kWarps* simt::kWarpLanes) run_warps(Body
   body(WarpBlock(shared_bytes));
 }
 
-/// Lets the body have its shared memory on the device that is current, which is asked once: the answer is each device's
-/// own.
+/// Lets the body have its shared memory on the current device. It asks each device once, since the permission is each
+/// device's own.
 template <class Body>
 cudaError_t allow_shared_bytes() {
   constexpr int kDevices = 64;
@@ -128,7 +128,7 @@ cudaError_t allow_shared_bytes() {
   return error;
 }
 
-/// Enqueues the body on `stream`. What is wrong with the launch itself is returned; nothing waits.
+/// Enqueues the body on `stream`. Returns an error of the launch itself, and does not wait.
 template <class Body>
 cudaError_t launch_warps(const Body& body, int blocks, cudaStream_t stream) {
   constexpr std::int64_t kWithoutAsking = 48 << 10;

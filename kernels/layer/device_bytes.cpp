@@ -12,17 +12,17 @@ namespace {
 
 constexpr std::int64_t kWord = 4;
 
-/// One more tensor, wherever it lies.
+/// Adds the bytes of one more tensor to `total`.
 void put(std::int64_t& total, std::int64_t bytes) {
   total += aligned_bytes(bytes);
 }
 
-/// What a norm notes of each row.
+/// Adds the statistics that a norm keeps of each row.
 void put_norm(DeviceBytes& bytes, NormKind norm, std::int64_t rows) {
   for (std::int64_t i = 0; i < statistics_per_row(norm); ++i) put(bytes.early, rows * kWord);
 }
 
-/// Rows that the experts of a rank have room for, and how many of them come from, or go to, each rank of the group.
+/// Rows that the experts of a rank have room for, and whether they are spread over the ranks of an expert group.
 struct ExpertRoom {
   std::int64_t rows;
   bool is_spread;
@@ -34,7 +34,7 @@ ExpertRoom expert_room(const TransformerLayer& layer, const LayerWork& work) {
           .is_spread = true};
 }
 
-/// `backward` of what stands beside the experts' rows until they are done.
+/// Adds the buffers of the experts' rows; `backward` counts the tensors that are held until the experts are done.
 void put_exchange(DeviceBytes& bytes, std::int64_t& backward, const TransformerLayer& layer, const LayerWork& work,
                   std::int64_t row_bytes) {
   const ExpertRoom room = expert_room(layer, work);
@@ -112,7 +112,7 @@ DeviceBytes bytes_of(const TransformerLayer& layer, const LayerWork& work, std::
   put(of_attention, row * part.query_width);
   put(of_attention, row * part.qkv_width);
   put(of_attention, statistics);
-  if (layer.kv_heads < work.tensor_parallel)  // whose gradients neighbours add up
+  if (layer.kv_heads < work.tensor_parallel)  // neighbouring ranks add up the gradients of the kv heads that they share
     put(of_attention, layer.kv_heads * row * (part.qkv_width - part.query_width) + kWord);
   bytes.backward_workspace = std::max(bytes.backward_workspace, of_attention);
   return bytes;

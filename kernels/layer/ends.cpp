@@ -109,7 +109,7 @@ std::vector<KernelCall> kernels_of(const LossLayer& layer, const LayerWork& work
 }
 
 std::vector<SavedTensor> saved_of(const LossLayer& layer, const LayerWork& work) {
-  return {{.name = "predictions", .elements = tokens_in(work) * layer.width}};  // in whose place is their gradient
+  return {{.name = "predictions", .elements = tokens_in(work) * layer.width}};  // their gradient takes their place
 }
 
 std::int64_t workspace_of(const LossLayer& layer, const LayerWork& work, Pass pass) {

@@ -1,6 +1,6 @@
 #pragma once
-// How many rows ranks of an expert group have for each other's experts at most, whatever the router picks: sizes of
-// exchanges and of buffers that are settled before the first step.
+// The most rows that ranks of an expert group can have for each other's experts, whatever the router picks. The sizes
+// of exchanges and buffers follow from it before the first step.
 
 #include <cstdint>
 
@@ -8,15 +8,16 @@
 
 namespace plumb { inline namespace kernels {
 
-/// Tokens of a micro-batch, or slice, on one rank.
+/// The tokens of a micro-batch, or of a slice, on one rank.
 struct RoutedTokens {
   std::int64_t sequences = 1;
-  std::int64_t tokens = 1;    ///< of each sequence that are here
-  std::int64_t sequence = 1;  ///< tokens of a whole one
+  std::int64_t tokens = 1;    ///< tokens of each sequence on this rank
+  std::int64_t sequence = 1;  ///< tokens of a whole sequence
 };
 
-/// For the experts of one of `expert_ranks` ranks, which divide the layer's: a token has each expert once, and an
-/// expert takes of each sequence no more than its capacity.
+/// Returns the most rows of these tokens that the experts of one rank can get, where `expert_ranks` ranks divide the
+/// layer's experts: a token picks an expert once at most, and an expert takes no more than its capacity of each
+/// sequence.
 std::int64_t most_rows_to_expert_rank(const TransformerLayer& layer, const RoutedTokens& tokens, int expert_ranks);
 
 }}  // namespace plumb::kernels

@@ -7,13 +7,13 @@
 namespace plumb { inline namespace kernels {
 namespace {
 
-/// Sizes of a mixture on one rank.
+/// The sizes of a mixture on one rank.
 struct ExpertShare {
-  std::int64_t local;         // experts
-  std::int64_t ffn;           // channels of one
-  std::int64_t up_width;      // twice as many if gated
+  std::int64_t local;         // experts of this rank
+  std::int64_t ffn;           // channels of one expert
+  std::int64_t up_width;      // ffn, or twice as many if gated
   std::int64_t shared;        // channels of the shared expert
-  std::int64_t shared_width;  // twice as many if gated
+  std::int64_t shared_width;  // shared, or twice as many if gated
   std::int64_t tokens;        // T
   std::int64_t rows;          // R
 };
@@ -117,7 +117,8 @@ void append_expert_saved(std::vector<SavedTensor>& tensors, const TransformerLay
                      .elements = part.tokens * layer.experts,
                      .single_precision = true,
                      .needed_by_weight_grad = true});
-  // The picks, their rows, and the picks of each expert in each sequence; rows by expert, as sent and as received.
+  // "routes": the picks, their rows, and the picks of each expert in each sequence. "expert rows": rows by expert, as
+  // sent and as received.
   tensors.push_back(
       {.name = "routes", .elements = 2 * part.rows + work.microbatch * layer.experts, .single_precision = true});
   tensors.push_back(
@@ -138,9 +139,9 @@ void append_expert_saved(std::vector<SavedTensor>& tensors, const TransformerLay
 std::int64_t expert_workspace(const TransformerLayer& layer, const LayerWork& work, Pass pass) {
   const ExpertShare part = share_of(layer, work);
   const std::int64_t routed = part.rows * layer.hidden, tokens = part.tokens * layer.hidden;
-  if (pass == Pass::kForward) return routed + part.rows;  // the experts' output, and what the picks weigh
-  // The activation's gradient, beside what the picks weigh and the gradient of that; the input's gradient by pick and
-  // by token; two parts of the latter; the shared activation's gradient.
+  if (pass == Pass::kForward) return routed + part.rows;  // the experts' output, and the weights of the picks
+  // The maximum is over: the activation's gradient, beside the picks' weights and their gradient; the input's gradient
+  // by pick and by token; two parts of the latter; the shared activation's gradient.
   return std::max(
       {part.rows * (part.ffn + 2), routed + tokens + part.rows, 2 * tokens, tokens + part.tokens * part.shared});
 }

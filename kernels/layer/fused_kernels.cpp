@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kBehindResidual = 2;
 
-/// A block's lists, built call by call.
+/// Builds a block's lists call by call.
 class FusedBlock {
  public:
   FusedBlock(const TransformerLayer& layer, const LayerWork& work, bool rebuilds_cheap)
@@ -95,7 +95,7 @@ class FusedBlock {
   void add(KernelCall call) { calls_.push_back(std::move(call)); }
   void add(KernelKind kind, std::vector<std::int64_t> shape) { add(kernel_call(kind, std::move(shape))); }
 
-  /// Whether a bias behind a product whose sums ranks add up may be added before: there is one rank.
+  /// True if no other rank adds to the sums of a product, so that the product itself may add its bias.
   bool is_alone() const { return work_.tensor_parallel == 1; }
 
   void product(std::int64_t m, std::int64_t n, std::int64_t k, bool bias) {
@@ -107,7 +107,7 @@ class FusedBlock {
   void attention(KernelKind kind) {
     add(kind, {work_.microbatch, work_.sequence, part_.heads, part_.kv_heads, layer_.head_size, layer_.window});
   }
-  /// A branch's gradient before its dropout.
+  /// Adds the kernel that drops a branch's gradient, as its forward did.
   void drop() {
     if (layer_.dropout > 0) add(KernelKind::kDropout, {rows_, layer_.hidden});
   }
@@ -123,7 +123,7 @@ class FusedBlock {
       product(tokens_, part_.up_width, h, layer_.linear_bias);
       add(KernelKind::kActivationForward, {tokens_, part_.ffn, gated_});
     }
-    // Otherwise the bias is added with the residual.
+    // Elsewhere the residual's sum adds the bias.
     product(tokens_, h, part_.ffn, layer_.linear_bias && is_alone() && layer_.dropout > 0);
   }
 
@@ -131,7 +131,8 @@ class FusedBlock {
     add(gemm_call(out, layer_.hidden, tokens_, bias ? GemmForm::kWeightGradBias : GemmForm::kWeightGrad));
   }
   void row_parallel_gradient(std::int64_t in) {
-    const bool apart = layer_.linear_bias && work_.sequence_parallel;  // of a rank's own rows
+    // the bias's gradient sums a rank's own rows only
+    const bool apart = layer_.linear_bias && work_.sequence_parallel;
     const bool bias = layer_.linear_bias && !apart;
     add(gemm_call(layer_.hidden, in, tokens_, bias ? GemmForm::kWeightGradBias : GemmForm::kWeightGrad));
     if (apart) add(KernelKind::kBiasBackward, {rows_, layer_.hidden});
@@ -141,7 +142,7 @@ class FusedBlock {
   const LayerWork& work_;
   bool rebuilds_cheap_;
   TransformerShare part_;
-  std::int64_t tokens_, rows_;  // T, and those between products
+  std::int64_t tokens_, rows_;  // T tokens, and the rows between products
   std::int64_t gated_;
   std::vector<KernelCall> calls_;
 };
@@ -150,7 +151,7 @@ bool is_rebuilt_selectively(const KernelCall& call) {
   return call.kind == KernelKind::kNormForward || call.kind == KernelKind::kActivationForward;
 }
 
-/// Of a layer with a ReLU, or an MLP: the biases that other kernels take in.
+/// Removes the bias kernels that the kernel behind them, of kind `taker`, includes.
 void fuse_biases(LayerKernels& kernels, KernelKind taker) {
   std::vector<KernelCall>& calls = kernels.forward;
   for (std::size_t i = 0; i + 1 < calls.size(); ++i)
@@ -178,7 +179,7 @@ LayerKernels fused_kernels(const Layer& layer, const LayerWork& work, bool rebui
             .rebuild_selective = lists().rebuild_selective()};
   }
   LayerKernels kernels = plain_kernels(layer, work);
-  if (!std::holds_alternative<HeadLayer>(layer)) kernels.rebuild_selective.clear();  // all is kept there
+  if (!std::holds_alternative<HeadLayer>(layer)) kernels.rebuild_selective.clear();  // these keep all outputs
   fuse_biases(kernels, KernelKind::kReluForward);
   if (std::holds_alternative<MlpLayer>(layer)) fuse_biases(kernels, KernelKind::kResidualAdd);
   if (const auto* input = std::get_if<InputLayer>(&layer))

@@ -1,16 +1,18 @@
 #pragma once
-// A layer's kernels, pass by pass: as layer_kernels() has them, one for each thing that is computed, or as a device
-// calls them whose products take in what follows (executor/device/kernels/device_kernels.h). There
+// A layer's kernels, pass by pass. plain_kernels() lists one kernel for each thing that is computed, as layer_kernels()
+// does. fused_kernels() lists the calls of a device whose products include the operations behind them
+// (executor/device/kernels/device_kernels.h):
 //
-//   products       have their bias and the sums of its gradient; the MLP's first one GELU by tanh, too, unless what it
-//                  makes is computed again from what it was applied to
-//   norms          add the residual before them, where nothing is dropped in between
-//   residual sums  and ReLUs have the bias before them; a branch's dropout the residual behind it
-//   attention      leaves the gradient of Q, K, V apart, and a copy puts it in their place
-//   samples        are copied to where the first layer takes them, their loss's gradient to where the last one does
-//   experts        have what the picks weigh in a kernel of its own, in the input's gradient
+//   products       include their bias and the sums of its gradient; the MLP's first product also includes GELU by tanh,
+//                  unless its output is recomputed from its input
+//   norms          include the addition of the residual before them, where no dropout lies in between
+//   residual sums  and ReLUs include the bias before them; a branch's dropout includes the residual behind it
+//   attention      writes the gradient of Q, K and V to a tensor of its own, and a copy moves it to its place
+//   samples        are copied to the first layer's input, and the gradient of their loss to the last layer's output
+//   experts        weigh the picks in a kernel of its own, in the input's gradient
 //
-// One rank's kernels: what exchanges add (sums and gathers in shared memory, blocks of an expert group) is not in the
+// The lists are those of one rank. They leave out the kernels that exchanges add (sums and gathers in shared memory,
+// blocks of an expert group) and those that replace attention in a context group.
 // lists, nor what a context group has in the place of attention.
 
 #include <vector>
@@ -21,18 +23,18 @@
 
 namespace plumb { inline namespace kernels {
 
-/// Of one layer, each pass in the order in which they run.
+/// The kernels of one layer, in the order in which each pass runs them.
 struct LayerKernels {
   std::vector<KernelCall> forward;
   std::vector<KernelCall> input_grad;
   std::vector<KernelCall> weight_grad;
-  std::vector<KernelCall> rebuild_selective;  ///< outputs of norms and activations once more
+  std::vector<KernelCall> rebuild_selective;  ///< norms and activations, for selective recomputation
 };
 
-/// As layer_kernels() has them.
+/// Returns the lists of layer_kernels().
 LayerKernels plain_kernels(const Layer& layer, const LayerWork& work);
 
-/// As such a device calls them. `rebuilds_cheap`: recomputation is selective.
+/// Returns the lists of a device with fused products. `rebuilds_cheap`: recomputation is selective.
 LayerKernels fused_kernels(const Layer& layer, const LayerWork& work, bool rebuilds_cheap);
 
 }}  // namespace plumb::kernels

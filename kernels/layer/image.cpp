@@ -3,7 +3,7 @@
 namespace plumb { inline namespace kernels {
 namespace {
 
-/// Pixels of the output of one image.
+/// Returns the pixels of the output of one image.
 std::int64_t output_pixels(const ConvolutionLayer& layer) {
   return windows_in(layer.height, layer.kernel, layer.stride, layer.padding) *
          windows_in(layer.width, layer.kernel, layer.stride, layer.padding);

@@ -10,8 +10,8 @@
 namespace plumb { inline namespace kernels {
 namespace {
 
-/// Pairs of query and key that causal attention computes for a sequence: each query sees itself and its past, at most
-/// `window` keys in all where there is a window.
+/// Returns the pairs of query and key that causal attention computes for a sequence. Each query sees itself and its
+/// past, and at most `window` keys in all where there is a window.
 double attention_pairs(std::int64_t sequence, std::int64_t window) {
   const double s = static_cast<double>(sequence);
   if (window <= 0 || window >= sequence) return s * (s + 1) / 2;
@@ -36,7 +36,7 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
     }
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward: {
-      // Two products forward, five backward: the scores again, dV, dP, dQ, dK.
+      // There are two products forward and five backward: the scores again, dV, dP, dQ, dK.
       const bool forward = kind == KernelKind::kAttentionForward;
       const double pairs = attention_pairs(shape[1], shape[5]);
       return {(forward ? 4 : 10) * size(0) * size(2) * size(4) * pairs,

@@ -1,6 +1,7 @@
 #pragma once
-// Each kind of layer answers for itself here; kernels/layer/layer.h asks the kind of a Layer. One file a family:
-// ends.cpp (embedding, head, input, loss), transformer.cpp, image.cpp (convolution, pooling), linear.cpp (linear, MLP).
+// The functions of each kind of layer; those of kernels/layer/layer.h call them by the kind of a Layer. Each family has
+// a file: ends.cpp (embedding, head, input, loss), transformer.cpp, image.cpp (convolution, pooling), linear.cpp
+// (linear, MLP).
 
 #include <cstdint>
 #include <string>
@@ -18,7 +19,7 @@ inline std::int64_t tokens_in(const LayerWork& work) {
   return work.microbatch * work.sequence;
 }
 
-/// Tokens that norms, residuals and the output biases work on.
+/// Returns the tokens that norms, residuals and the output biases work on.
 inline std::int64_t residual_tokens_of(const LayerWork& work) {
   return work.sequence_parallel ? share(tokens_in(work), work.tensor_parallel) : tokens_in(work);
 }

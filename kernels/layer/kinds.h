@@ -39,29 +39,32 @@ struct TransformerLayer {
   double norm_epsilon = 1e-5;
   // Mixture of experts (Shazeer et al. 2017) in the place of the MLP of `ffn` channels where `experts` > 0.
   std::int64_t experts = 0;
-  std::int64_t experts_per_token = 0;  ///< that the router picks
+  std::int64_t experts_per_token = 0;  ///< picks of the router for each token
   std::int64_t expert_ffn = 0;         ///< channels of one expert
-  std::int64_t shared_ffn = 0;         ///< channels that every token passes besides; 0: none
-  bool renormalised = true;    ///< what a token's picks weigh sums to 1 (Mixtral, Qwen3); otherwise their probabilities
-  double capacity_factor = 0;  ///< an expert takes of a sequence so many times an even share of its picks; 0: all
-  double balance_loss = 0;     ///< weight of the load-balancing loss (Fedus et al. 2021), by sequence
+  std::int64_t shared_ffn = 0;         ///< channels of the shared expert, which every token passes; 0: none
+  /// True: a token's picks weigh 1 in all (Mixtral, Qwen3). False: a pick weighs its probability.
+  bool renormalised = true;
+  /// An expert takes at most this many times its even share of the picks of a sequence; 0: it takes all.
+  double capacity_factor = 0;
+  double balance_loss = 0;  ///< weight of the load-balancing loss (Fedus et al. 2021), which is counted by sequence
   // Multi-head latent attention (DeepSeek-AI 2024, 2405.04434) where `kv_rank` > 0: `head_size` is that of queries and
   // keys, its last `rotary_size` channels are turned, and the keys share them.
-  std::int64_t query_rank = 0;  ///< of the compressed queries; 0: not compressed
-  std::int64_t kv_rank = 0;     ///< of the compressed keys and values
-  std::int64_t value_size = 0;  ///< of a head's values
-  double dropout = 0;           ///< of the attention probabilities, and of each branch before it joins the residual
+  std::int64_t query_rank = 0;  ///< width of the compressed queries; 0: not compressed
+  std::int64_t kv_rank = 0;     ///< width of the compressed keys and values
+  std::int64_t value_size = 0;  ///< channels of a head's values
+  /// Probability of dropping attention probabilities, and of dropping in each branch before it joins the residual.
+  double dropout = 0;
 
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
 
-/// The same layer with an MLP of another width, as one expert is.
+/// Returns the layer with an MLP of another width; one expert is such a layer.
 inline TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
   layer.ffn = ffn;
   return layer;
 }
 
-/// Products of an MLP before its activation: gate and up of a gated one, else up alone.
+/// Returns the number of products of an MLP before its activation: gate and up if it is gated, else up alone.
 inline int up_products(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
 }
@@ -72,14 +75,14 @@ struct HeadLayer {
   std::int64_t hidden = 0;
   NormKind norm = NormKind::kRmsNorm;
   double norm_epsilon = 1e-5;
-  bool tied =
-      false;  ///< the projection is the token embedding's table (each use keeps its own copy and gradient buffer)
+  /// The projection is the token embedding's table (each use keeps its own copy and gradient buffer).
+  bool tied = false;
 
   friend bool operator==(const HeadLayer&, const HeadLayer&) = default;
 };
 
-/// Samples of real numbers out of the data: images [height, width, channels], or vectors of `width` numbers. Nothing is
-/// computed.
+/// Samples of real numbers from the data: images [height, width, channels], or vectors of `width` numbers. The layer
+/// computes nothing.
 struct InputLayer {
   std::int64_t height = 1;
   std::int64_t width = 1;
@@ -91,9 +94,9 @@ struct InputLayer {
 /// Convolution with a bias, and a ReLU where set. Images are [height, width, channels]; where `groups` > 1, each group
 /// of filters sees its share of the channels (Krizhevsky et al. 2012).
 struct ConvolutionLayer {
-  std::int64_t height = 0;    ///< of the input
-  std::int64_t width = 0;     ///< of the input
-  std::int64_t channels = 0;  ///< of the input
+  std::int64_t height = 0;    ///< rows of the input
+  std::int64_t width = 0;     ///< columns of the input
+  std::int64_t channels = 0;  ///< channels of the input
   std::int64_t filters = 0;   ///< channels of the output
   std::int64_t kernel = 0;    ///< rows and columns of a filter
   std::int64_t stride = 1;
@@ -109,8 +112,8 @@ enum class PoolingKind : std::uint8_t { kMax, kAverage };
 
 /// The largest, or the mean, of each window of an image, channel by channel; windows overlap where kernel > stride.
 struct PoolingLayer {
-  std::int64_t height = 0;  ///< of the input
-  std::int64_t width = 0;   ///< of the input
+  std::int64_t height = 0;  ///< rows of the input
+  std::int64_t width = 0;   ///< columns of the input
   std::int64_t channels = 0;
   std::int64_t kernel = 0;
   std::int64_t stride = 1;
@@ -145,8 +148,8 @@ struct MlpLayer {
 
 enum class LossKind : std::uint8_t { kSquaredError, kCrossEntropy };
 
-/// Ends a model: the loss of each sample, mean((y - target)^2) over its `width` numbers, or softmax cross-entropy of
-/// `width` classes against its label.
+/// The end of a model: the loss of each sample, which is mean((y - target)^2) over its `width` numbers, or the softmax
+/// cross-entropy of `width` classes against its label.
 struct LossLayer {
   std::int64_t width = 0;
   LossKind loss = LossKind::kCrossEntropy;
@@ -157,12 +160,11 @@ struct LossLayer {
 using Layer = std::variant<EmbeddingLayer, TransformerLayer, HeadLayer, InputLayer, ConvolutionLayer, PoolingLayer,
                            LinearLayer, MlpLayer, LossLayer>;
 
-/// "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss".
+/// Returns "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp" or "loss".
 std::string_view layer_kind_name(const Layer& layer);
 
-/// Rows and columns that windows of `kernel` find in `size` rows or columns: floor((size + 2 padding - kernel) /
-/// stride)
-/// + 1.
+/// Returns the number of windows of `kernel` in `size` rows or columns: floor((size + 2 padding - kernel) / stride) +
+/// 1.
 inline std::int64_t windows_in(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding = 0) {
   return (size + 2 * padding - kernel) / stride + 1;
 }

@@ -10,7 +10,7 @@
 namespace plumb { inline namespace kernels {
 namespace {
 
-/// One update a parameter tensor: weight decay differs between them.
+/// Returns one update for each parameter tensor, since their weight decay differs.
 std::vector<KernelCall> optimizer_kernels(const Layer& layer, const LayerWork& work) {
   std::vector<KernelCall> calls;
   for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts))

@@ -1,11 +1,12 @@
 #pragma once
-// How a layer is divided, and what of the data one rank has.
+// The division of a layer, and the part of the data that one rank has.
 
 #include <cstdint>
 
 namespace plumb { inline namespace kernels {
 
-/// How the routed experts of a layer are divided: by experts, and each expert like an MLP.
+/// The division of a layer's routed experts: whole experts over ranks, and each expert as tensor parallelism divides an
+/// MLP.
 struct ExpertDivision {
   int parallel = 1;
   int tensor = 1;
@@ -13,7 +14,7 @@ struct ExpertDivision {
   friend bool operator==(const ExpertDivision&, const ExpertDivision&) = default;
 };
 
-/// One micro-batch, and how tensor parallelism divides the layer.
+/// One micro-batch, and the degree to which tensor parallelism divides the layer.
 struct LayerWork {
   std::int64_t microbatch = 1;  ///< sequences
   std::int64_t sequence = 1;    ///< tokens

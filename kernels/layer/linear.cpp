@@ -39,7 +39,8 @@ std::vector<SavedTensor> saved_of(const LinearLayer& layer, const LayerWork& wor
   const std::int64_t output = output_of(layer, work);
   std::vector<SavedTensor> tensors = {
       {.name = "input", .elements = input_of(layer, work), .needed_by_weight_grad = true}};
-  if (layer.activation == Activation::kGelu) {  // in whose place is its gradient, and with it the output's
+  // Its gradient takes its place, so the output's gradient need not be kept.
+  if (layer.activation == Activation::kGelu) {
     tensors.push_back({.name = "before activation", .elements = output, .needed_by_weight_grad = true});
     return tensors;
   }

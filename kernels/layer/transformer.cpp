@@ -39,12 +39,12 @@ void append_mlp(std::vector<ParameterTensor>& tensors, const TransformerLayer& b
   if (block.linear_bias) tensors.push_back({"down.bias", {h}});
 }
 
-/// Of a branch's end, and of its gradient again in each backward pass.
+/// Appends the dropout at the end of a branch; each backward pass applies it to the branch's gradient again.
 void append_dropout(std::vector<KernelCall>& calls, const TransformerLayer& layer, const LayerWork& work) {
   if (layer.dropout > 0) calls.push_back(kernel_call(KernelKind::kDropout, {residual_tokens_of(work), layer.hidden}));
 }
 
-/// The MLP, or the mixture of experts.
+/// Appends the kernels of the MLP, or of the mixture of experts.
 void append_feed_forward(std::vector<KernelCall>& calls, const TransformerLayer& layer, const LayerWork& work,
                          Pass pass) {
   if (layer.experts > 0) {
@@ -150,7 +150,7 @@ std::vector<KernelCall> kernels_of(const TransformerLayer& layer, const LayerWor
 std::vector<SavedTensor> saved_of(const TransformerLayer& layer, const LayerWork& work) {
   const std::int64_t tokens = tokens_in(work), rows = residual_tokens_of(work);
   const TransformerShare part = share_of(layer, work.tensor_parallel);
-  const std::int64_t stream = rows * layer.hidden;  // of the residual stream
+  const std::int64_t stream = rows * layer.hidden;  // elements of the residual stream
   const std::int64_t statistics = rows * statistics_per_row(layer.norm);
   std::vector<SavedTensor> tensors;
   tensors.push_back({.name = "input", .elements = stream, .needed_by_weight_grad = true});
@@ -174,18 +174,18 @@ std::vector<SavedTensor> saved_of(const TransformerLayer& layer, const LayerWork
 
 std::int64_t workspace_of(const TransformerLayer& layer, const LayerWork& work, Pass pass) {
   const std::int64_t tokens = tokens_in(work), stream = residual_tokens_of(work) * layer.hidden;
-  const std::int64_t partial_sum = layer.parallel_residual ? stream : 0;  // of the two branches
+  const std::int64_t partial_sum = layer.parallel_residual ? stream : 0;  // partial sum of the two branches
   const std::int64_t dropped = layer.dropout > 0 ? stream : 0;            // a branch's gradient behind its dropout
   const bool mixture = layer.experts > 0;
   if (pass == Pass::kForward) return partial_sum + (mixture ? expert_workspace(layer, work, pass) : 0);
   if (pass != Pass::kInputGrad) return dropped;
   const TransformerShare part = share_of(layer, work.tensor_parallel);
-  // What the experts leave for the weight gradient takes no saved tensor's place.
+  // The gradients that the experts leave for the weight gradient take no saved tensor's place.
   const std::int64_t left = mixture ? expert_gradient_elements(layer, work) : 0;
   const std::int64_t feed_forward =
       mixture ? expert_workspace(layer, work, pass) : std::max(tokens * part.ffn, tokens * layer.hidden);
-  // In turn: the activation's gradient; a norm output's gradient; the attention output's gradient beside that of Q, K,
-  // V, which takes the place of the saved one when it is complete.
+  // The stages in turn: the activation's gradient; a norm output's gradient; the attention output's gradient beside
+  // that of Q, K and V, which takes the place of the saved Q, K and V when it is complete.
   return left +
          std::max({dropped + feed_forward, partial_sum + stream, partial_sum + dropped + tokens * part.query_width,
                    partial_sum + tokens * (part.query_width + part.qkv_width)});

@@ -1,5 +1,5 @@
 #pragma once
-// A decoder block's sizes on one of the ranks that share it.
+// The sizes of a decoder block on one of the ranks that share it.
 
 #include <algorithm>
 #include <cstdint>

@@ -73,7 +73,7 @@ struct SwigluForward {
   }
 };
 
-/// gate_up := its gradient. gate_up: [R, 2F]; dy: [R, F]
+/// Replaces gate_up by its gradient. gate_up: [R, 2F]; dy: [R, F]
 template <class S>
 struct SwigluBackward {
   S* gate_up;

@@ -1,6 +1,7 @@
 #pragma once
-// Sums over the rows of a matrix, column by column. A block takes 32 columns (as many as it has lanes, if they are
-// fewer); its lanes are groups of rows over them, each in ascending order, added up in the order of the groups.
+// Sums over the rows of a matrix, column by column. A block takes 32 columns (or as many as it has lanes, if they are
+// fewer). Its lanes form groups that divide the rows; each group adds its rows in ascending order, and the groups' sums
+// are added in the order of the groups.
 
 #include <cstdint>
 
@@ -8,9 +9,10 @@
 
 namespace plumb { inline namespace kernels {
 
-inline constexpr int kSumColumns = 32;  ///< of a block
+inline constexpr int kSumColumns = 32;  ///< columns of a block
 
-/// take(c, the sum over r of value(r, c)) for the block's columns, by one lane; every lane calls.
+/// One lane calls take(c, the sum over r of value(r, c)) for each of the block's columns. Every lane must call this
+/// function.
 template <class Thread, class Value, class Take>
 PLUMB_SIMT void for_each_column_sum(const Thread& thread, std::int64_t rows, std::int64_t columns, const Value& value,
                                     const Take& take) {
@@ -33,7 +35,7 @@ PLUMB_SIMT void for_each_column_sum(const Thread& thread, std::int64_t rows, std
   }
 }
 
-/// to[c] += the sum over r of value(r, c), for the block's columns; every lane calls. `to` null: nothing.
+/// to[c] += the sum over r of value(r, c), for the block's columns. Every lane must call it. A null `to` is skipped.
 template <class Thread, class Value>
 PLUMB_SIMT void add_column_sums(const Thread& thread, float* to, std::int64_t rows, std::int64_t columns,
                                 const Value& value) {

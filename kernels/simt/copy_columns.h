@@ -1,5 +1,6 @@
 #pragma once
-// Some columns of a matrix's rows to those of another on a GPU, or from fp32 to how tensors are stored.
+// Copies of some columns of a matrix's rows to those of another on a GPU, and from fp32 to the format that tensors are
+// stored in.
 
 #include "kernels/cpu/norm.h"
 #include "kernels/simt/number.h"
@@ -7,7 +8,7 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// to[r, c] = from[r, c]. to: [R, to_width], from: [R, from_width], each from its first column to copy on.
+/// to[r, c] = from[r, c]. to: [R, to_width], from: [R, from_width]; both pointers are at the first column to copy.
 template <class S>
 struct CopyColumns {
   S* to;
@@ -25,7 +26,7 @@ struct CopyColumns {
   }
 };
 
-/// to[r, c] = from[r, c], which is in fp32. to: [R, to_width], from its first column to write on; from: [R, C]
+/// to[r, c] = from[r, c], rounded from fp32. to: [R, to_width], the pointer at the first column to write; from: [R, C]
 template <class S>
 struct NarrowColumns {
   S* to;

@@ -1,6 +1,6 @@
 #pragma once
-// Rows of tokens to the places of their picks and back on a GPU (kernels/cpu/copy_rows.h). A token is a block's; no two
-// picks have one place.
+// Copies of tokens' rows to the places of their picks, and back, on a GPU (kernels/cpu/copy_rows.h). One block handles
+// a token. No two picks have the same place.
 
 #include "kernels/cpu/copy_rows.h"
 #include "kernels/simt/number.h"
@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// placed: [places, C], rows: [T, C], places: [T, k]
+/// placed[places[t, j]] = rows[t]. placed: [places, C], rows: [T, C], places: [T, k]
 template <class S>
 struct PlaceRows {
   S* placed;
@@ -28,7 +28,8 @@ struct PlaceRows {
   }
 };
 
-/// rows: [T, C], placed: [places, C], places: [T, k], weights: [T, k] in fp32, or null
+/// rows[t] = the weighted sum over j of placed[places[t, j]]. rows: [T, C], placed: [places, C], places: [T, k],
+/// weights: [T, k] in fp32, or null
 template <class S>
 struct SumPlacedRows {
   S* rows;

@@ -1,6 +1,7 @@
 #pragma once
-// Dropout on a GPU, with the mask that the CPU draws (kernels/cpu/dropout.h), and the residual addition behind it. The
-// step of a key is read on the device where `numbers` are there, so that every replay is the same calls.
+// Dropout on a GPU, with the mask that the CPU draws (kernels/cpu/dropout.h), and the residual addition behind it.
+// Where `numbers` is not null, the step of the key is read there on the device, so that every replay makes the same
+// calls.
 
 #include "kernels/cpu/dropout.h"
 #include "kernels/simt/number.h"
@@ -19,7 +20,7 @@ struct Dropout {
   DropoutKey key;
   DropoutRows rows;
   float probability;
-  const StepNumbers* numbers = nullptr;  ///< one; null: key.step counts
+  const StepNumbers* numbers = nullptr;  ///< one element; null: key.step counts
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -42,7 +43,7 @@ struct Dropout {
   }
 };
 
-/// What the probabilities of attention are multiplied by: 0 where one is dropped, 1 / (1 - probability) elsewhere.
+/// Computes the factor of an attention probability: 0 where it is dropped, 1 / (1 - probability) elsewhere.
 class ProbabilityMask {
  public:
   PLUMB_SIMT ProbabilityMask(const AttentionDropout& dropout, const StepNumbers* numbers)

@@ -8,8 +8,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// y[t] = table[token[t]] + positions[t mod s]; null positions and the row of a negative token count as zeros. A token
-/// is a block's. y: [T, h]; tokens: [T]; table: [V, h]; positions: [>= s, h]
+/// y[t] = table[token[t]] + positions[t mod s]. Null positions and the row of a negative token count as zeros. One
+/// block computes a token's row. y: [T, h]; tokens: [T]; table: [V, h]; positions: [>= s, h]
 template <class S>
 struct EmbeddingForward {
   S* y;
@@ -31,8 +31,9 @@ struct EmbeddingForward {
   }
 };
 
-/// dtable[token[t]] += dy[t]. The block of a token's first occurrence adds all of them: it reads the T tokens once, and
-/// those of the other occurrences stop where they find an earlier one. dy: [T, h]; tokens: [T]; dtable: [V, h], fp32
+/// dtable[token[t]] += dy[t]. The block of a token's first occurrence adds the rows of all occurrences, for which it
+/// reads the T tokens once. The blocks of the other occurrences stop where they find an earlier one. dy: [T, h];
+/// tokens: [T]; dtable: [V, h], fp32
 template <class S>
 struct EmbeddingBackward {
   float* dtable;
@@ -44,7 +45,7 @@ struct EmbeddingBackward {
   PLUMB_SIMT void operator()(const Thread& thread) const {
     for (std::int64_t t = thread.block(); t < size.tokens; t += thread.blocks()) {
       const std::int32_t token = tokens[t];
-      if (token < 0 || occurs_before(thread, t, token)) continue;  // the same for all lanes
+      if (token < 0 || occurs_before(thread, t, token)) continue;  // all lanes decide the same
       for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
         float sum = dtable[token * size.columns + c];
         for (std::int64_t other = t; other < size.tokens; ++other) {
@@ -65,7 +66,7 @@ struct EmbeddingBackward {
   }
 };
 
-/// dpositions[p] += dy[p], dy[p + s], ...: a position is a block's. dpositions: [>= s, h], fp32
+/// dpositions[p] += dy[p], dy[p + s], ... One block adds up a position. dpositions: [>= s, h], fp32
 template <class S>
 struct PositionBackward {
   float* dpositions;

@@ -1,12 +1,12 @@
 #pragma once
-// Zeros, and 16-bit numbers in fp32, on a GPU.
+// Zeroing, and widening of 16-bit numbers to fp32, on a GPU.
 
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// to: [elements] becomes 0.
+/// to = 0. to: [elements]
 struct FillZero {
   float* to;
   std::int64_t elements;
@@ -17,7 +17,7 @@ struct FillZero {
   }
 };
 
-/// to = from. Both [elements].
+/// to = from, widened. to, from: [elements]
 template <class S>
 struct Widen {
   float* to;

@@ -1,6 +1,6 @@
 #pragma once
-// RMSNorm and LayerNorm on a GPU (kernels/cpu/norm.h has the formulas), forward with the residual addition before it.
-// S is how activations are stored; gains, biases and statistics are fp32.
+// RMSNorm and LayerNorm on a GPU (kernels/cpu/norm.h has the formulas); the forward includes the residual addition
+// before it. S is the format in which activations are stored; gains, biases and statistics are fp32.
 
 #include "kernels/cpu/norm.h"
 #include "kernels/simt/column_sum.h"
@@ -9,8 +9,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// sum = x + residual (where there is one), y = norm(sum). A null `mean` makes it RMSNorm, without a bias. A row is a
-/// block's. x, residual, sum, y: [R, C]; gain, bias: [C]; mean, rstd: [R]
+/// sum = x + residual (if it is not null), y = norm(sum). A null `mean` makes it RMSNorm, without a bias. One block
+/// computes a row. x, residual, sum, y: [R, C]; gain, bias: [C]; mean, rstd: [R]
 template <class S>
 struct NormForward {
   S* y;
@@ -52,8 +52,8 @@ struct NormForward {
   }
 };
 
-/// dx = residual_gradient + the norm's gradient; a row is a block's. dx may be dy or residual_gradient.
-/// dx, dy, residual_gradient, x: [R, C]; gain: [C]; mean, rstd: [R]
+/// dx = residual_gradient + the norm's gradient. One block computes a row. dx may be dy or residual_gradient. dx, dy,
+/// residual_gradient, x: [R, C]; gain: [C]; mean, rstd: [R]
 template <class S>
 struct NormBackward {
   S* dx;
@@ -90,11 +90,11 @@ struct NormBackward {
   }
 };
 
-/// dgain += column sums of dy * normalised x, dbias += those of dy (column_sum.h). dgain, dbias: [C]
+/// dgain += column sums of dy * normalised x, dbias += column sums of dy (column_sum.h). dgain, dbias: [C]
 template <class S>
 struct NormParameterGradient {
   float* dgain;
-  float* dbias;  ///< null: none
+  float* dbias;  ///< null: no bias
   const S* dy;
   const S* x;
   const float* mean;  ///< null: RMSNorm

@@ -1,6 +1,6 @@
 #pragma once
-// Numbers as tensors store them. Kernels compute in fp32: what they read is widened, what they write is rounded to the
-// nearest, ties to even.
+// Numbers as tensors store them. Kernels compute in fp32: a number that they read is widened, and one that they write
+// is rounded to the nearest, ties to even.
 
 #include <cstdint>
 

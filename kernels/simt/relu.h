@@ -1,6 +1,6 @@
 #pragma once
-// max(x, 0) behind a bias on a GPU (kernels/cpu/relu.h), of which a bit an element is kept. A lane has the eight
-// elements of a byte of the mask.
+// max(x, 0) behind a bias on a GPU (kernels/cpu/relu.h), which keeps a bit an element. A lane takes the eight elements
+// of a byte of the mask.
 
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
@@ -9,13 +9,13 @@ namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr std::int64_t kMaskBits = 8;
 
-/// Bytes of the mask of so many elements.
+/// Returns the bytes of the mask of so many elements.
 PLUMB_SIMT std::int64_t relu_mask_bytes(std::int64_t elements) {
   return (elements + kMaskBits - 1) / kMaskBits;
 }
 
-/// x := max(x + bias, 0); the mask's bit says which are above 0. x: [rows, columns]; bias: [columns], fp32, null counts
-/// as zeros; mask: [relu_mask_bytes(rows * columns)]
+/// x := max(x + bias, 0). The mask's bits say which elements are above 0. x: [rows, columns]; bias: [columns], fp32,
+/// null counts as zeros; mask: [relu_mask_bytes(rows * columns)]
 template <class S>
 struct ReluForward {
   S* x;
@@ -41,7 +41,7 @@ struct ReluForward {
   }
 };
 
-/// dy := its gradient: 0 where the mask's bit is. dy: [elements]
+/// Replaces dy by the gradient of the input: an element becomes 0 where the mask's bit is 0. dy: [elements]
 template <class S>
 struct ReluBackward {
   S* dy;

@@ -6,7 +6,7 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// z = x + (y + bias). z, x, y: [rows, columns], z may be either; bias: [columns], fp32, null counts as zeros.
+/// z = x + (y + bias). z may be x or y. x, y, z: [rows, columns]; bias: [columns], fp32, null counts as zeros.
 template <class S>
 struct ResidualAdd {
   S* z;

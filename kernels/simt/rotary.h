@@ -1,5 +1,5 @@
 #pragma once
-// Rotary position embedding on a GPU (kernels/cpu/rotary.h), in place, a pair of channels a thread.
+// Rotary position embedding on a GPU (kernels/cpu/rotary.h), in place. A thread turns a pair of channels.
 
 #include "kernels/cpu/rotary.h"
 #include "kernels/simt/number.h"
@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// x: [T, row_width]; table: [s, rotary_size], fp32
+/// Turns the heads of x. x: [T, row_width]; table: [s, rotary_size], fp32
 template <class S>
 struct Rotary {
   S* x;
@@ -18,7 +18,7 @@ struct Rotary {
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const std::int64_t half = size.rotary_size / 2;
-    const std::int64_t pairs = size.heads * half;  // of a token
+    const std::int64_t pairs = size.heads * half;  // pairs of one token
     for_each_element(thread, size.tokens * pairs, [&](std::int64_t i) {
       const std::int64_t token = i / pairs;
       const std::int64_t head = i % pairs / half;

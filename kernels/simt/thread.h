@@ -1,18 +1,18 @@
 #pragma once
-// What a GPU kernel's body knows of the thread that runs it. A body is a struct of its arguments with
+// The interface between a GPU kernel's body and the thread that runs it. A body is a struct of its arguments with
 //
 //   template <class Thread> PLUMB_SIMT void operator()(const Thread& thread) const;
 //
 // and is written once: kernels/cuda/launch.cuh runs it on a device, and the tests run it on the host, a block's threads
 // as threads (tests/kernels/simt/run_on_host.h), where sanitizers see its races. A Thread has
 //
-//   block(), blocks()    its block's index, and how many there are
-//   lane(), lanes()      its index in the block, and how many there are: a power of two
+//   block(), blocks()    the index of its block, and the number of blocks
+//   lane(), lanes()      its index in the block, and the number of threads in a block, a power of two
 //   shared()             `lanes` floats that the block shares
 //   sync()               waits for all lanes of the block
 //
-// A block takes rows (or stretches of elements) block, block + blocks, ...: any number of blocks computes the same, bit
-// for bit. Sums run in an order that the number of lanes decides alone; no atomics.
+// A block takes rows (or stretches of elements) block, block + blocks, ..., so that any number of blocks computes the
+// same, bit for bit. Sums run in an order that only the number of lanes decides. There are no atomics.
 
 #include <cmath>
 #include <cstdint>
@@ -30,7 +30,8 @@ PLUMB_SIMT void for_each_element(const Thread& thread, std::int64_t elements, co
     body(i);
 }
 
-/// The block's values combined pairwise, the same for all lanes: lane i with i + lanes/2, and so on. Every lane calls.
+/// Combines the block's values pairwise (lane i with i + lanes/2, and so on) and returns the result to all lanes. Every
+/// lane must call it.
 template <class Thread, class Combine>
 PLUMB_SIMT float combine_over_block(const Thread& thread, float value, const Combine& combine) {
   float* shared = thread.shared();
@@ -41,7 +42,7 @@ PLUMB_SIMT float combine_over_block(const Thread& thread, float value, const Com
     thread.sync();
   }
   const float result = shared[0];
-  thread.sync();  // before anybody writes there again
+  thread.sync();  // before any lane writes there again
   return result;
 }
 
@@ -52,7 +53,7 @@ struct Larger {
   PLUMB_SIMT float operator()(float a, float b) const { return a > b ? a : b; }
 };
 
-/// Sum over c of value(c), each lane adding its own columns in ascending order.
+/// Returns the sum over c of value(c). Each lane adds its own columns in ascending order.
 template <class Thread, class Value>
 PLUMB_SIMT float sum_over_row(const Thread& thread, std::int64_t columns, const Value& value) {
   float own = 0;

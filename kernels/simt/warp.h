@@ -1,35 +1,38 @@
 #pragma once
-// What the body of a GPU kernel for tensor cores knows of its block: warps of 32 lanes that multiply small matrices
-// together. A body is a struct of its arguments with
+// The interface between the body of a GPU kernel for tensor cores and the block that runs it: warps of 32 lanes that
+// multiply small matrices together. A body is a struct of its arguments with
 //
-//   static constexpr int kWarps;                 of a block
-//   static constexpr std::int64_t kSharedBytes;  that a block shares
-//   std::int64_t items() const;                  what blocks take in turn
+//   static constexpr int kWarps;                 warps of a block
+//   static constexpr std::int64_t kSharedBytes;  bytes that a block shares
+//   std::int64_t items() const;                  number of items, which blocks take in turn
 //   template <class Block> PLUMB_SIMT void operator()(const Block& block) const;
 //
-// and is written once, as simt/thread.h's are: kernels/cuda/warp_block.cuh runs it on a device, the tests do on the
-// host with an emulation of the instructions. A Block has
+// and is written once, like the bodies of simt/thread.h: kernels/cuda/warp_block.cuh runs it on a device, and the tests
+// run it on the host with an emulation of the instructions. A Block has
 //
-//   block(), blocks()         as a Thread
+//   block(), blocks()         as in a Thread
 //   shared()                  kSharedBytes, 128-byte aligned
-//   Block::Warp               below
+//   Block::Warp               the type below
 //   Block::PerWarp<State>     a State of each warp
-//   each_warp(body)           body(warp) in every warp; of(state, warp): the warp's own State
-//   start_copy(to, from, is_there)  a lane's: 16 bytes from global to shared memory, or zeros if nothing is there;
-//                             done, for all to read, behind settle_copies() and then sync()
-//   settle_copies(), sync()   of all lanes; between two of them warps run in any order
+//   each_warp(body)           calls body(warp) in every warp; of(state, warp) is the warp's own State
+//   start_copy(to, from, is_there)
+//                             called by a lane: copies 16 bytes from global to shared memory, or zeros if is_there is
+//                             false; all lanes may read them after settle_copies() and then sync()
+//   settle_copies(), sync()   called by all lanes; between two of them warps run in any order
 //
-// and a Warp
+// and a Warp has
 //
-//   index()
+//   index()                   the index of the warp in its block
 //   Warp::PerLane<T>          a T of each lane; of(lane) is that lane's
-//   each_lane(body)           body(lane)
-//   load_matrices<transposed>(words, address)    ldmatrix.m8n8.x4.b16: address(lane) is where the lane's row of eight
-//   is multiply_add<S>(sums, left, right, first)    mma.m16n8k16: sums += left * right, whose two words stand at
-//   `first` exchange(values, mask)    each lane gets the value of lane ^ mask
+//   each_lane(body)           calls body(lane)
+//   load_matrices<transposed>(words, address)
+//                             ldmatrix.m8n8.x4.b16: address(lane) is the address of the lane's row of eight
+//   multiply_add<S>(sums, left, right, first)
+//                             mma.m16n8k16: sums += left * right, where the two words of `right` begin at `first`
+//   exchange(values, mask)    gives each lane the value of lane ^ mask
 //
 // On a device a lane has its own registers: PerLane is one T there, each_lane calls once, and nothing costs anything.
-// How matrices lie in the registers of lanes: PTX ISA 9.0, section 9.7.14.5 (m16n8k16, .f16 and .bf16; ldmatrix).
+// PTX ISA 9.0, section 9.7.14.5, says how matrices lie in the registers of lanes (m16n8k16, .f16 and .bf16; ldmatrix).
 
 #include <cstdint>
 
@@ -47,13 +50,13 @@ namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr int kWarpLanes = 32;
 
-/// A lane's part of four 8x8 matrices of 16-bit numbers, or of one of [16, 16]: in each word two neighbours of a row,
-/// the first in the low half.
+/// A lane's part of four 8x8 matrices of 16-bit numbers, or of one [16, 16] matrix. Each word holds two neighbours of a
+/// row, the first in the low half.
 struct FragmentWords {
   std::uint32_t word[4];
 };
 
-/// A lane's part of a [16, 8] matrix of fp32 sums: element i at row_of_sum(lane, i), column_of_sum(lane, i).
+/// A lane's part of a [16, 8] matrix of fp32 sums: element i is at row_of_sum(lane, i), column_of_sum(lane, i).
 struct FragmentSums {
   float sum[4];
 };
@@ -64,7 +67,7 @@ PLUMB_SIMT int column_of_sum(int lane, int i) {
   return 2 * (lane % 4) + i % 2;
 }
 
-/// Two numbers as a tensor of S stores them, in a word.
+/// Returns two numbers, as a tensor of S stores them, in one word.
 template <class S>
 PLUMB_SIMT std::uint32_t packed(float low, float high) {
   S first, second;
@@ -81,7 +84,7 @@ PLUMB_SIMT std::uint32_t packed<Bf16>(float low, float high) {
 }
 #endif
 
-/// Both in one store. to: 4-byte aligned
+/// Stores two neighbours at once. to: 4-byte aligned
 template <class S>
 PLUMB_SIMT void store_pair(S* to, float low, float high) {
 #ifdef __CUDA_ARCH__
@@ -92,15 +95,15 @@ PLUMB_SIMT void store_pair(S* to, float low, float high) {
 #endif
 }
 
-/// Two neighbouring [16, 8] sums as the [16, 16] left factor of the next product: what a lane has of the one is what it
-/// needs of the other.
+/// Returns two neighbouring [16, 8] sums as the [16, 16] left factor of the next product. Each lane already has the
+/// elements that it needs.
 template <class S>
 PLUMB_SIMT FragmentWords as_left(const FragmentSums& first, const FragmentSums& second) {
   return {{packed<S>(first.sum[0], first.sum[1]), packed<S>(first.sum[2], first.sum[3]),
            packed<S>(second.sum[0], second.sum[1]), packed<S>(second.sum[2], second.sum[3])}};
 }
 
-/// values := combine over the four lanes that share a row of sums, the same for all of them.
+/// Combines the values of the four lanes that share a row of sums, and gives all four the result.
 template <class Warp, class Combine>
 PLUMB_SIMT void combine_over_row(const Warp& warp, typename Warp::template PerLane<float>& values,
                                  const Combine& combine) {

@@ -5,8 +5,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// [rows, kChannels] in shared memory. The 16-byte pieces of a row stand permuted, so that the pieces of eight rows at
-/// one column are in different banks.
+/// A tile [rows, kChannels] in shared memory. The 16-byte pieces of a row are permuted, so that the pieces of eight
+/// rows at one column are in different banks.
 template <class S, int kChannels>
 struct SharedTile {
   static constexpr int kPiece = 8;  // numbers that are copied together
@@ -19,7 +19,7 @@ struct SharedTile {
   }
 };
 
-/// Rows of a tensor: `there` of them, `stride` numbers apart.
+/// Rows of a tensor: `there` rows exist, `stride` numbers apart.
 template <class S>
 struct TensorRows {
   const S* first;
@@ -27,8 +27,8 @@ struct TensorRows {
   std::int64_t there;
 };
 
-/// Starts the copy of a tile of kRows by kWarps warps; of a row, `channels` are there, a multiple of 8. What is not
-/// there becomes zeros.
+/// Starts the copy of a tile of kRows by kWarps warps. `channels` of each row exist, a multiple of 8; the rest becomes
+/// zeros.
 template <int kRows, int kWarps, class Block, class S, int kChannels>
 PLUMB_SIMT void start_tile(const Block& block, const SharedTile<S, kChannels>& tile, const TensorRows<S>& from,
                            std::int64_t channels) {
@@ -45,8 +45,8 @@ PLUMB_SIMT void start_tile(const Block& block, const SharedTile<S, kChannels>& t
   });
 }
 
-/// The [16, 16] at (row, column) of a tile: as a left factor, or, transposed, as the right factors of two products, of
-/// columns 0 to 7 and 8 to 15.
+/// Loads the [16, 16] at (row, column) of a tile as a left factor. With `transposed`, it loads the right factors of two
+/// products, of columns 0 to 7 and 8 to 15.
 template <bool transposed, class Warp, class S, int kChannels>
 PLUMB_SIMT void load_square(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
                             const SharedTile<S, kChannels>& tile, int row, int column) {
@@ -54,7 +54,7 @@ PLUMB_SIMT void load_square(const Warp& warp, typename Warp::template PerLane<Fr
       words, [&](int lane) { return tile.at(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8); });
 }
 
-/// The [16, 16] at (row, column) of a tile whose rows are the columns of a left factor.
+/// Loads the [16, 16] at (row, column) of a tile whose rows are the columns of a left factor.
 template <class Warp, class S, int kChannels>
 PLUMB_SIMT void load_transposed(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
                                 const SharedTile<S, kChannels>& tile, int row, int column) {
@@ -62,7 +62,8 @@ PLUMB_SIMT void load_transposed(const Warp& warp, typename Warp::template PerLan
       words, [&](int lane) { return tile.at(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8); });
 }
 
-/// The [16, 16] at (row, column) of a tile whose rows are the columns of two right factors: rows 0 to 7 and 8 to 15.
+/// Loads the [16, 16] at (row, column) of a tile whose rows are the columns of two right factors: rows 0 to 7 and 8 to
+/// 15.
 template <class Warp, class S, int kChannels>
 PLUMB_SIMT void load_columns(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
                              const SharedTile<S, kChannels>& tile, int row, int column) {
@@ -70,7 +71,8 @@ PLUMB_SIMT void load_columns(const Warp& warp, typename Warp::template PerLane<F
       words, [&](int lane) { return tile.at(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8); });
 }
 
-/// sums [16 * kRowTiles, 8 * kColumnTiles] = the left tile's rows from `row` on, times the right tile's, over channels.
+/// sums [16 * kRowTiles, 8 * kColumnTiles] = the left tile's rows from `row` on, times the right tile's rows, over
+/// channels
 template <int kRowTiles, int kColumnTiles, class Warp, class S, int kChannels>
 PLUMB_SIMT void products_of_rows(const Warp& warp,
                                  typename Warp::template PerLane<FragmentSums> (&sums)[kRowTiles][kColumnTiles],
@@ -94,7 +96,7 @@ PLUMB_SIMT void products_of_rows(const Warp& warp,
   }
 }
 
-/// sums [16 * kRowTiles, kChannels] += weights [16 * kRowTiles, 8 * kColumnTiles], rounded to S, times the tile's rows.
+/// sums [16 * kRowTiles, kChannels] += weights [16 * kRowTiles, 8 * kColumnTiles], rounded to S, times the tile's rows
 template <int kRowTiles, int kColumnTiles, class Warp, class S, int kChannels>
 PLUMB_SIMT void add_weighted_tile(const Warp& warp,
                                   typename Warp::template PerLane<FragmentSums> (&sums)[kRowTiles][kChannels / 8],

@@ -6,6 +6,7 @@
 
 #include "schedules/dependencies/action_table.h"
 #include "schedules/dependencies/inner_reductions.h"
+#include "schedules/dependencies/inputs.h"
 #include "schedules/dependencies/joint_reductions.h"
 
 namespace plumb { inline namespace schedules {
@@ -65,7 +66,7 @@ class DependencyCollector {
           add(first_id + static_cast<std::int32_t>(host), id, Wait::kInside, Reason::kData);
       } else if (takes_away(action.op) || brings_back(action.op)) {
         add_channel(last_beside, action.op, id);
-        add_moved(action, id);
+        add_inputs(action, id);
       } else if (action.op == Op::kReshard) {
         unshards[action.stage].clear();
       }
@@ -80,59 +81,26 @@ class DependencyCollector {
     it->second = id;
   }
 
-  /// Activations go when they are made, and come back when they have gone.
-  void add_moved(const Action& a, std::int32_t id) {
-    const auto behind = [&](Op op, Reason reason) {
-      add(table_.find(op, a.stage, a.microbatch, a.part), id, Wait::kOccupied, reason);
-    };
-    if (takes_away(a.op)) return behind(Op::kForward, Reason::kData);
-    behind(a.op == Op::kReload ? Op::kOffload : Op::kEvict, Reason::kMoved);
-  }
-
-  /// What a compute action takes from others: section 3, rule 2.
   void add_inputs(const Action& a, std::int32_t id) {
-    const auto same_rank = [&](Op op, int part) {
-      add(table_.find(op, a.stage, a.microbatch, part), id, Wait::kOccupied, Reason::kData);
-    };
-    if (a.op != Op::kForward && has_microbatch(a.op)) {
-      for (const Op op : {Op::kReload, Op::kLoad})
-        add(table_.find(op, a.stage, a.microbatch, a.part), id, Wait::kOccupied, Reason::kMoved);
-    }
-    switch (a.op) {
-      case Op::kForward:
-        add_remote(a, id, neighbors_.predecessor[a.stage], Op::kForward, Op::kForward, Op::kSendActivation);
-        if (a.part > 0) same_rank(Op::kForward, a.part - 1);
-        break;
-      case Op::kBackward:
-      case Op::kInputGrad:
-        same_rank(Op::kForward, a.part);
-        same_rank(Op::kRecompute, a.part);
-        add_remote(a, id, neighbors_.successor[a.stage], Op::kInputGrad, Op::kBackward, Op::kSendGradient);
-        same_rank(Op::kInputGrad, a.part + 1);
-        same_rank(Op::kBackward, a.part + 1);
-        break;
-      case Op::kWeightGrad:
-        same_rank(Op::kInputGrad, a.part);
-        break;
-      case Op::kRecompute:
-        same_rank(Op::kForward, a.part);
-        break;
-      default:
-        break;
-    }
+    for_each_input(a, neighbors_, [&](const ActionInput& input) {
+      if (input.from == ActionInput::From::kNeighbor) return add_neighbor(a, input, id);
+      const Reason reason = input.from == ActionInput::From::kMove ? Reason::kMoved : Reason::kData;
+      for (int i = 0; i < input.ops; ++i)
+        add(table_.find(input.op[i], input.stage, a.microbatch, input.part), id, Wait::kOccupied, reason);
+    });
   }
 
-  /// An input made by `neighbor` with one of two operations: through the send that carries it where the neighbour is on
-  /// another rank and the schedule has messages, directly otherwise.
-  void add_remote(const Action& a, std::int32_t id, int neighbor, Op op, Op other_op, Op send) {
-    if (neighbor < 0) return;
-    const bool local = schedule_.stages[neighbor].rank == schedule_.stages[a.stage].rank;
+  /// The input comes through the send that carries it where the neighbour is on another rank and the schedule has
+  /// messages, and from its producer otherwise.
+  void add_neighbor(const Action& a, const ActionInput& input, std::int32_t id) {
+    const bool local = schedule_.stages[input.stage].rank == schedule_.stages[a.stage].rank;
     if (lowered_ && !local) {
-      add(table_.find(send, neighbor, a.microbatch, a.part), id, Wait::kDelivered, Reason::kMessage);
-      return;
+      const Op send = a.op == Op::kForward ? Op::kSendActivation : Op::kSendGradient;
+      return add(table_.find(send, input.stage, a.microbatch, input.part), id, Wait::kDelivered, Reason::kMessage);
     }
-    std::int32_t producer = table_.find(op, neighbor, a.microbatch, a.part);
-    if (producer == ActionTable::kNone) producer = table_.find(other_op, neighbor, a.microbatch, a.part);
+    std::int32_t producer = ActionTable::kNone;
+    for (int i = 0; i < input.ops && producer == ActionTable::kNone; ++i)
+      producer = table_.find(input.op[i], input.stage, a.microbatch, input.part);
     add(producer, id, Wait::kOccupied, local ? Reason::kData : Reason::kMessage);
   }
 

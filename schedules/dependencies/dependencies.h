@@ -1,7 +1,7 @@
 #pragma once
-// docs/design.md as data: which action waits for which, and for what of it. The action graph, and through it
-// deadlock reports and the tests' longest path, are built from this list; the engine and the executor follow the same
-// rules on their own and are tested against it.
+// The rules of docs/design.md as data: each action, the actions that it waits for, and the moment of them that counts.
+// The action graph, the deadlock report, the event engine and the tests' longest path are built from this list. The
+// inputs of an action stand in schedules/dependencies/inputs.h, which the compiled engine walks as well.
 
 #include <cstdint>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "schedules/dependencies/inputs.h"
 #include "schedules/dependencies/joint_reductions.h"
 
 namespace plumb { inline namespace schedules {
@@ -93,34 +94,20 @@ class Player {
   }
 
   bool ready(const Action& a) const {
-    switch (a.op) {
-      case Op::kForward:
-        return done(Op::kForward, neighbors_.predecessor[a.stage], a.microbatch, a.part) &&
-               (a.part == 0 || done(Op::kForward, a.stage, a.microbatch, a.part - 1));
-      case Op::kBackward:
-      case Op::kInputGrad:
-        return done(Op::kForward, a.stage, a.microbatch, a.part) &&
-               done(Op::kRecompute, a.stage, a.microbatch, a.part) &&
-               input_gradient_done(neighbors_.successor[a.stage], a.microbatch, a.part) &&
-               input_gradient_done(a.stage, a.microbatch, a.part + 1);
-      case Op::kWeightGrad:
-        return done(Op::kInputGrad, a.stage, a.microbatch, a.part);
-      case Op::kRecompute:
-        return done(Op::kForward, a.stage, a.microbatch, a.part);
-      case Op::kOptimizerStep:  // the last reduction ends last
-        return reduction_[a.stage] == ActionTable::kNone || done_[reduction_[a.stage]];
-      default:
-        return true;
-    }
+    if (a.op == Op::kOptimizerStep)  // the last reduction ends last
+      return reduction_[a.stage] == ActionTable::kNone || done_[reduction_[a.stage]];
+    bool all_done = true;
+    for_each_input(a, neighbors_, [&](const ActionInput& input) {
+      for (int i = 0; i < input.ops; ++i)
+        all_done = all_done && done(input.op[i], input.stage, a.microbatch, input.part);
+    });
+    return all_done;
   }
 
   /// An action that the schedule does not list holds nobody up: validate has reported it.
   bool done(Op op, int stage, int microbatch, int part) const {
     const std::int32_t id = table_.find(op, stage, microbatch, part);
     return id == ActionTable::kNone || done_[id];
-  }
-  bool input_gradient_done(int stage, int microbatch, int part) const {
-    return done(Op::kBackward, stage, microbatch, part) && done(Op::kInputGrad, stage, microbatch, part);
   }
 
   const Schedule& schedule_;

@@ -1,11 +1,12 @@
 #include "simulator/compile/own_inputs.h"
 
+#include "schedules/dependencies/inputs.h"
 #include "simulator/compile/deadlock.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Of F, B, I, W and R, the first five, and of OFFLOAD, RELOAD, EVICT and LOAD, the last four.
+/// A bit for each of F, B, I, W and R, the first five operations, and of OFFLOAD, RELOAD, EVICT and LOAD, the last four.
 constexpr unsigned bit_of(Op op) {
   const auto first_move = static_cast<unsigned>(Op::kOffload);
   const auto number = static_cast<unsigned>(op);
@@ -36,48 +37,15 @@ void OwnInputs::finish(const Action& a) {
   unit.done |= static_cast<std::uint16_t>(bit_of(a.op));
 }
 
-/// Marks what an action takes from its own rank and is not done: it must not be listed later.
+/// Marks the inputs from the action's own rank that have not run: they must not be listed later.
 void OwnInputs::require(const Action& a) {
-  const auto need = [&](int stage, int part, unsigned bits) {
-    if (part >= units_.parts) return;
-    Known& unit = known_[units_.of(stage, a.microbatch, part)];
+  for_each_input(a, neighbors_, [&](const ActionInput& input) {
+    if (input.part >= units_.parts || schedule_.stages[input.stage].rank != schedule_.stages[a.stage].rank) return;
+    unsigned bits = 0;
+    for (int i = 0; i < input.ops; ++i) bits |= bit_of(input.op[i]);
+    Known& unit = known_[units_.of(input.stage, a.microbatch, input.part)];
     unit.needed |= static_cast<std::uint16_t>(bits & ~unit.done);
-  };
-  constexpr unsigned kGradients = bit_of(Op::kBackward) | bit_of(Op::kInputGrad);
-  const auto local = [&](int neighbor) {
-    return neighbor >= 0 && schedule_.stages[neighbor].rank == schedule_.stages[a.stage].rank;
-  };
-  constexpr unsigned kBack = bit_of(Op::kReload) | bit_of(Op::kLoad);
-  switch (a.op) {
-    case Op::kForward:
-      if (const int before = neighbors_.predecessor[a.stage]; local(before)) need(before, a.part, bit_of(Op::kForward));
-      if (a.part > 0) need(a.stage, a.part - 1, bit_of(Op::kForward));
-      break;
-    case Op::kBackward:
-    case Op::kInputGrad:
-      need(a.stage, a.part, bit_of(Op::kForward) | bit_of(Op::kRecompute) | kBack);
-      if (const int behind = neighbors_.successor[a.stage]; local(behind)) need(behind, a.part, kGradients);
-      need(a.stage, a.part + 1, kGradients);
-      break;
-    case Op::kWeightGrad:
-      need(a.stage, a.part, bit_of(Op::kInputGrad) | kBack);
-      break;
-    case Op::kRecompute:
-      need(a.stage, a.part, bit_of(Op::kForward) | kBack);
-      break;
-    case Op::kOffload:
-    case Op::kEvict:
-      need(a.stage, a.part, bit_of(Op::kForward));
-      break;
-    case Op::kReload:
-      need(a.stage, a.part, bit_of(Op::kOffload));
-      break;
-    case Op::kLoad:
-      need(a.stage, a.part, bit_of(Op::kEvict));
-      break;
-    default:
-      break;
-  }
+  });
 }
 
 }}  // namespace plumb::simulator

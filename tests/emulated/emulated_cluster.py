@@ -95,7 +95,7 @@ def mpirun(arguments):
 
 
 def calibrated(plumb, folder):
-    """A file with the link between the first two ranks, and what is in it."""
+    """Returns a file with the link between the first two ranks, and the file's document."""
     path = os.path.join(folder, "link.json")
     result = mpirun([plumb, "calibrate", "--only", "transport", "-o", path])
     if result.returncode != 0:
@@ -106,7 +106,7 @@ def calibrated(plumb, folder):
 
 def measured(plumb, schedule, link, mib, steps):
     costs, numbers = SCHEDULES[schedule]
-    costs += f",mib={mib},gb_per_s=1,unit=ms"  # the link has the bandwidth
+    costs += f",mib={mib},gb_per_s=1,unit=ms"  # the link sets the bandwidth
     result = mpirun([plumb, "validate", "--backend", "timed", "--schedule", schedule, "-p", str(RANKS), "-m", str(MICROBATCHES),
                    *numbers, "--costs", costs, "--link", link, "--steps", str(steps), "--json"])
     if result.returncode != 0:
@@ -115,7 +115,7 @@ def measured(plumb, schedule, link, mib, steps):
 
 
 def cut_link(plumb, folder):
-    """Rank 2's card goes down under way: the others must stop, say who waited for whom, and leave what they had done."""
+    """Rank 2's card goes down under way: the others must stop, say which rank waited for which, and leave their timelines."""
     trace = os.path.join(folder, "cut.json")
     watchdog_s, patience_s = 3, 40
     process = subprocess.Popen(mpirun_command([plumb, "run", "--backend", "timed", "--schedule", "1f1b", "-p", str(RANKS), "-m", "8",
@@ -133,7 +133,7 @@ def cut_link(plumb, folder):
         process.kill()
         raise RuntimeError("a cut link hangs the run") from None
     took = time.monotonic() - start
-    # Where the cut is noticed is chance: inside an action, or where the ranks meet between two steps.
+    # The place where the cut is noticed is chance: inside an action, or where the ranks meet between two steps.
     said = [line for line in error.splitlines() if re.match(r"plumb: rank \d+, (action|before step) \d+", line) and
             re.search(r"(from|waited for) rank \d+", line)]
     if process.returncode == 0 or not said:
@@ -175,7 +175,7 @@ def table(rows):
 
 
 def write_answers(path, rows):
-    """What `plumb score --runs` makes a table of."""
+    """Writes the runs in the form of which `plumb score --runs` makes a table."""
     kept = ("date", "load", "steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s")
     answers = [{"title": f"emulated cluster, {link}, {schedule}"} | {key: answer[key] for key in kept}
                for link, schedule, answer in rows]

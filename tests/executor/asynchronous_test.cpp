@@ -1,6 +1,7 @@
-// Asynchronous schedules against their recurrence: w(t+1) = update(w(t), g(w_1(v_1), ..., w_p(v_p))), where v_s is the
-// version that the policy gives stage s. The reference below is one thread that keeps every version there ever was and
-// calls the layers directly: it shares neither stages, nor the replay loop, nor the transport with what it checks.
+// Asynchronous schedules against their recurrence: w(t+1) = update(w(t), g(w_1(v_1), ..., w_p(v_p))), with the version
+// v_s that the policy gives stage s. The reference below is one thread that keeps every version there ever was and
+// calls the layers directly. It shares neither stages nor the replay loop nor the transport with the code that it
+// checks.
 
 #include <doctest/doctest.h>
 
@@ -46,7 +47,7 @@ struct Reference {
     return result;
   }
 
-  /// Adds the gradient of one micro-batch, stage s at version version_of(s).
+  /// Adds the gradient of one micro-batch, with stage s at version version_of(s).
   void add_gradient(int microbatch, const std::function<int(int)>& version_of, std::int64_t batch_microbatches,
                     LayerWeights& gradients) const {
     TensorPool pool;
@@ -146,7 +147,7 @@ TEST_CASE("with vertical sync every stage uses the version of the first, bitwise
 }
 
 TEST_CASE("with two buffers batch t uses version max(0, t-1), bitwise") {
-  // PipeDream's order with an update behind every second micro-batch: batches of two on two ranks.
+  // The order is PipeDream's with an update behind every second micro-batch: batches of two on two ranks.
   RunSpec spec = pipedream_spec(2, 8, WeightPolicy::kTwoBuffered);
   Schedule order = make_schedule("pipedream", {.ranks = 2, .microbatches = 8});
   order.weights = WeightPolicy::kTwoBuffered;
@@ -177,8 +178,8 @@ TEST_CASE(
   for (std::size_t rank = 0; rank < 3; ++rank) {
     std::int64_t weight_bytes = 0;
     for (const Layer& layer : pipedream.stage_layers[rank]) weight_bytes += 4 * parameter_count(layer);
-    // p-1-rank micro-batches are under way when the newest weights are made. Of activations both hold the same, but an
-    // update stands between a receive and its consumer, so that one message fewer may wait.
+    // p-1-rank micro-batches are under way when the newest weights are made. Both runs hold the same activations, but
+    // an update stands between a receive and its consumer, so that one message fewer may wait.
     const std::int64_t message_bytes = 4 * pipedream.microbatch * pipedream.sequence * 16;
     const std::int64_t difference = more[rank] - fewer[rank], versions = static_cast<std::int64_t>(2 - rank);
     CHECK(difference <= versions * weight_bytes);

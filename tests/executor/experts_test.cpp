@@ -1,5 +1,5 @@
-// Expert parallelism against one rank: gradients of every tensor within 1e-5 of its largest, losses of 20 steps within
-// 1e-4 (docs/design.md).
+// Expert parallelism against one rank: the gradients of every tensor agree within 1e-5 of its largest, the losses of 20
+// steps within 1e-4 (docs/design.md).
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ std::vector<std::vector<Layer>> mixtures() {
   return {mixtral_model(2), shared_expert_model(2), with_dropout(shared_expert_model(2))};
 }
 
-/// Four kv heads, so that two tensor and two context ranks can share them.
+/// A mixture with four kv heads, so that two tensor and two context ranks can share them.
 std::vector<Layer> wide_mixture() {
   std::vector<Layer> model = mixtral_model(2);
   for (Layer& layer : model)
@@ -129,7 +129,7 @@ TEST_CASE("losses of 20 steps, of tokens and of balance, are those of one rank, 
     CHECK(result.balance_losses[step] == doctest::Approx(expected.balance_losses[step]).epsilon(1e-4));
   }
   CHECK(result.losses.back() < result.losses.front());
-  // Three mixtures; E sum f P is 1 where the load is even, and at most E.
+  // The model has three mixtures; E sum f P is 1 where the load is even, and at most E.
   CHECK(result.balance_losses.front() >= 3 * 0.02 * 0.9);
   CHECK(result.balance_losses.front() <= 3 * 0.02 * 4);
 }

@@ -1,4 +1,4 @@
-// Faults of ranks that are threads, injected: every survivor stops within the watchdog's time, and one sentence names
+// Injected faults of ranks that are threads: every survivor stops within the watchdog's time, and one sentence names
 // rank, action and peer.
 
 #include <chrono>
@@ -17,9 +17,9 @@ namespace plumb::test {
 namespace {
 
 constexpr Seconds kWatchdog{0.5};
-constexpr Seconds kSlack{5};  // for a machine that does something else meanwhile
+constexpr Seconds kSlack{5};  // slack for a machine that does something else meanwhile
 
-/// 1F1B on 3 ranks, 4 micro-batches, 3 steps.
+/// Returns 1F1B on 3 ranks with 4 micro-batches and 3 steps.
 RunSpec watched_spec() {
   RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 3, .microbatches = 4}));
   spec.steps = 3;
@@ -27,7 +27,7 @@ RunSpec watched_spec() {
   return spec;
 }
 
-/// What becomes of the n-th activation that leaves rank 1 (of 4 a step).
+/// Returns a hook that does `fault` to the n-th activation that leaves rank 1, which sends 4 a step.
 InTransit at_message(int n, std::function<void(std::span<float>)> fault) {
   return [count = std::make_shared<int>(0), n, fault = std::move(fault)](const TransportChannel& channel,
                                                                          const MessageTag&, std::span<float> values) {
@@ -91,7 +91,7 @@ TimedSpec timed_spec() {
 
 TEST_CASE("a rank that is killed is missed by the one that waits for it, and training goes on from its checkpoint") {
   const RunSpec spec = watched_spec();
-  const Failed failed = fail(spec, at_message(4 + 3, vanish));  // in the second step
+  const Failed failed = fail(spec, at_message(4 + 3, vanish));  // a message of the second step
   CHECK(contains(failed.said, "nothing moved for 0.5 s while it waited for"));
   CHECK(contains(failed.said, "rank 1"));
   CHECK(contains(failed.said, ", action "));
@@ -137,7 +137,7 @@ TEST_CASE("a loss that is no number ends the run where it is computed") {
 TEST_CASE("what was done of an interrupted step is told, rank by rank") {
   const Failed failed = fail(watched_spec(), at_message(2, corrupt));
   REQUIRE(failed.interrupted.ranks.size() == 3);
-  // Rank 0 is behind the forward of micro-batch 0, without which rank 1 would have had nothing to send.
+  // Rank 0 has done the forward of micro-batch 0, without which rank 1 would have had nothing to send.
   REQUIRE_FALSE(failed.interrupted.ranks[0].spans.empty());
   CHECK(failed.interrupted.ranks[0].spans.front().action.op == Op::kForward);
   for (const RankTimeline& rank : failed.interrupted.ranks)

@@ -5,7 +5,7 @@
 
 namespace plumb::test {
 
-/// Whether a part stands in a text.
+/// Returns true if `text` contains `part`.
 inline bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }

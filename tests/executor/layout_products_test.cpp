@@ -1,8 +1,8 @@
 // Products of pipeline schedules, replicas, tensor, sequence, context and expert parallelism, ZeRO, recomputation and
-// offloading against one rank, for a model with dense blocks, experts that are full, and dropout: the first step's
-// gradients and the losses of 3 steps, of every fourth product of 20 (2 under sanitizers). Every pair of values is run;
-// with PLUMB_ALL_LAYOUTS=1 in the environment every product, and with PLUMB_ALL_LAYOUTS=N a random N of them
-// (PLUMB_LAYOUTS_SEED), their first step alone.
+// offloading, against one rank, for a model with dense blocks, experts that are full, and dropout. Each product
+// compares the first step's gradients and the losses of 3 steps, and every fourth the losses of 20 steps (2 under
+// sanitizers). Every pair of values is run. PLUMB_ALL_LAYOUTS=1 in the environment runs every product, and
+// PLUMB_ALL_LAYOUTS=N a random N of them (PLUMB_LAYOUTS_SEED), for their first step only.
 
 #include <doctest/doctest.h>
 
@@ -22,17 +22,17 @@
 namespace plumb::test {
 namespace {
 
-// With it no router has two experts so close that rounding decides in 20 steps.
+// A seed with which no router has two experts so close that rounding decides in 20 steps.
 constexpr std::uint64_t kLayoutSeed = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kLayoutSteps = 2,
-              kFewLayoutSteps = 2;  // several times as long each; what a sanitizer finds, it finds in the first
+// A step takes several times as long, and a sanitizer finds its errors in the first steps.
+constexpr int kLayoutSteps = 2, kFewLayoutSteps = 2;
 #else
 constexpr int kLayoutSteps = 20, kFewLayoutSteps = 3;
 #endif
 constexpr int kLayoutMicrobatches = 4, kMostRanks = 4;
 
-/// Every synchronous schedule of the catalogue that trains.
+/// Returns every synchronous schedule of the catalogue that trains.
 const std::vector<CatalogueEntry>& synchronous_entries() {
   static const std::vector<CatalogueEntry> kSchedules = [] {
     std::vector<CatalogueEntry> all;
@@ -62,7 +62,7 @@ constexpr std::array kLayoutRecomputations = {
     Recomputation{" recomputed always", Rebuild::kStage, Checkpoint::kAlways},
     Recomputation{" recomputed except last", Rebuild::kStage, Checkpoint::kExceptLast}};
 
-// A product is a value of each of these.
+// The factors of a product, which has a value of each.
 struct LayoutProductFactors {
   enum Number : std::size_t {
     kSchedule,
@@ -96,9 +96,9 @@ const StateSharding& sharding_of_layout(const LayoutProduct& product) {
   return kLayoutShardings[static_cast<std::size_t>(product[kZero])];
 }
 
-/// Experts are spread over replicas or context ranks, state is sharded over these and over copies of stages in a
-/// pipeline, which are on an even number of ranks; those of GEMS do not do the same in the same order. BPipe moves its
-/// activations itself.
+/// Returns true if the product exists. Experts are spread over replicas or context ranks. State is sharded over these
+/// and over copies of stages in a pipeline, which exist on an even number of ranks; the copies of GEMS do not do the
+/// same in the same order. BPipe moves its activations itself.
 bool layout_exists(const LayoutProduct& product) {
   using enum LayoutProductFactors::Number;
   const CatalogueEntry& schedule = schedule_of_layout(product);
@@ -122,7 +122,8 @@ std::vector<LayoutProduct> all_products() {
   }
 }
 
-/// Pairs of two factors' values that have been seen, as a flat table: the greedy cover asks for hundreds of millions.
+/// Pairs of two factors' values that have been seen, as a flat table, since the greedy cover asks for hundreds of
+/// millions.
 class SeenPairs {
   static constexpr std::size_t kFactors = LayoutProductFactors::kFactors;
 
@@ -153,14 +154,15 @@ class SeenPairs {
   std::vector<char> seen_;
 };
 
-/// Greedily: of the products shuffled, each that has a pair which has not been seen, those with many first.
+/// Returns a greedy cover: of the shuffled products each that has a pair which has not been seen, products with many
+/// such pairs first.
 std::vector<LayoutProduct> greedy_cover(std::vector<LayoutProduct> all) {
   using enum LayoutProductFactors::Number;
   std::ranges::shuffle(all, std::mt19937_64(1));
   SeenPairs seen(layout_counts());
   std::vector<LayoutProduct> cover;
   for (int wanted = kFactors * (kFactors - 1) / 2; wanted > 0; wanted = wanted > 6 ? wanted * 2 / 3 : wanted - 1) {
-    std::vector<LayoutProduct> left;  // what has no new pair has none later
+    std::vector<LayoutProduct> left;  // a product without a new pair has none later
     for (const LayoutProduct& product : all) {
       const int gain = seen.new_ones(product);
       if (gain < wanted) {
@@ -175,8 +177,8 @@ std::vector<LayoutProduct> greedy_cover(std::vector<LayoutProduct> all) {
   return cover;
 }
 
-/// Four heads, so that two tensor and two context ranks can share them; every other block has experts. Eight layers,
-/// for two chunks on each of four ranks.
+/// Returns a model with four heads, so that two tensor and two context ranks can share them. Every other block has
+/// experts. It has eight layers, for two chunks on each of four ranks.
 std::vector<Layer> layout_model() {
   std::vector<Layer> layers = with_dropout(gpt_model(6), 0.1);
   layers[2] = layers[4] = layers[6] = shared_expert_block();
@@ -218,7 +220,7 @@ std::string layout_text(const LayoutProduct& product) {
          (product[kSends] == 1 ? " rendezvous" : "");
 }
 
-/// One rank's gradients of the first step and losses of `steps` steps. [replicas]
+/// Returns one rank's gradients of the first step and losses of `steps` steps. [replicas]
 std::map<int, RunResult> of_one_rank(int steps) {
   std::map<int, RunResult> expected;
   for (const int data : {1, 2}) {
@@ -263,8 +265,8 @@ TEST_CASE("products of layouts and schedules give the gradients and losses of on
     std::ranges::shuffle(products, std::mt19937_64(seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10)));
     products.resize(std::min(products.size(), count));
   }
-  // What goes wrong in a step shows in the first ones; what piles up over steps shows in a few products as well as in
-  // all.
+  // An error in a single step shows in the first steps. An error that piles up over steps shows in a few products as
+  // well as in all.
   for (std::size_t i = 0; i < products.size(); ++i)
     check_layout(products[i], i % 4 == 0 ? steps : std::min(steps, kFewLayoutSteps), expected);
   MESSAGE(products.size(), " products of ", all);

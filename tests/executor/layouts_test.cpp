@@ -1,5 +1,5 @@
-// Tensor, sequence and context parallelism against one rank: gradients of every tensor within 1e-5 of its largest,
-// losses of 20 steps within 1e-4 (docs/design.md).
+// Tensor, sequence and context parallelism against one rank: the gradients of every tensor agree within 1e-5 of its
+// largest, the losses of 20 steps within 1e-4 (docs/design.md).
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-/// The model over a grid; 8 tokens a sequence, so that 2 and 4 ranks can share them.
+/// Returns the run over a grid, with 8 tokens a sequence, so that 2 and 4 ranks can share them.
 RunSpec over_grid(RunSpec spec, const ProcessGrid& grid, bool sequence_parallel = false) {
   const int pipeline = spec.grid.pipeline;
   spec.grid = grid;
@@ -47,8 +47,8 @@ TEST_CASE("tensor parallelism gives the gradients of one rank, with and without 
 }
 
 TEST_CASE("a tensor rank holds its share of the parameters") {
-  // A block like GPT-2's has 12 h^2 elements that are divided and 9 h that are not (two norms, two biases), 7 h of
-  // biases that are; 32 tokens of the vocabulary are divided over 2 and 4 ranks, 16 positions are not.
+  // A block like GPT-2's has 12 h^2 elements that are divided, 7 h of biases that are divided, and 9 h that are not
+  // (two norms, two biases). The 32 tokens of the vocabulary are divided over 2 and 4 ranks, the 16 positions are not.
   constexpr std::int64_t h = 16, f = 32, blocks = 2;
   RunSpec spec = over_grid(one_rank(gpt_model(blocks), 1), {});
   for (const int ranks : {1, 2}) {

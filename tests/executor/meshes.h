@@ -11,7 +11,7 @@ namespace plumb::test {
 inline constexpr StageMesh kAlone{}, kTensor2{.tensor = 2}, kData2{.data = 2}, kDataTensor{.data = 2, .tensor = 2},
     kTensor4{.tensor = 4}, kData4{.data = 4};
 
-/// Micro-batches of four sequences of eight tokens; `data` pipelines.
+/// Returns a run over meshes: micro-batches of four sequences of eight tokens in `data` pipelines.
 inline RunSpec over_meshes(const std::vector<Layer>& model, const std::string& schedule,
                            const std::vector<StageMesh>& meshes, const ScheduleParameters& request = {}, int data = 1,
                            int zero = 0) {

@@ -23,7 +23,7 @@ bool has_copied_stages(const Schedule& schedule) {
   return std::ranges::find(copied, true) != copied.end();
 }
 
-/// Every synchronous schedule of the catalogue that trains, for 4 ranks and 8 micro-batches.
+/// Returns every synchronous schedule of the catalogue that trains, for 4 ranks and 8 micro-batches.
 std::vector<Schedule> synchronous_schedules() {
   std::vector<Schedule> schedules;
   for (const CatalogueEntry& entry : catalogue()) {
@@ -39,7 +39,7 @@ std::vector<Schedule> synchronous_schedules() {
 
 constexpr LayerWork kWork{.microbatch = 2, .sequence = 7};
 
-/// What a rank of blocks alone holds for one micro-batch from forward to backward.
+/// Returns the bytes that a rank with blocks only holds for one micro-batch from forward to backward.
 std::int64_t activation_bytes(const std::vector<Layer>& layers) {
   std::int64_t elements = 0;
   for (const Layer& layer : layers)
@@ -47,8 +47,8 @@ std::int64_t activation_bytes(const std::vector<Layer>& layers) {
   return 4 * elements;
 }
 
-/// How far two peaks may differ besides, if one falls into a forward and the other into a backward: by temporaries, and
-/// by the message that one has and the other has not.
+/// Returns by how much two peaks may differ besides, if one is in a forward and the other in a backward: by
+/// temporaries, and by the message that only one of them has.
 std::int64_t temporary_bytes(const Layer& block) {
   std::int64_t elements = 0;
   for (const Pass pass : {Pass::kForward, Pass::kInputGrad, Pass::kWeightGrad})
@@ -104,7 +104,7 @@ TEST_CASE("more slices than tokens are refused") {
 TEST_CASE("every synchronous schedule offloads without changing a number") {
   const std::vector<Layer> model = llama_model(6);
   for (const Schedule& order : synchronous_schedules()) {
-    if (order.name == "bpipe") continue;  // it moves activations itself
+    if (order.name == "bpipe") continue;  // BPipe moves activations itself
     const ModelValues expected = gradients_of(spec_of(model, order));
     for (const int kept : {0, 2}) {
       CAPTURE(order.name);
@@ -151,9 +151,9 @@ TEST_CASE("replicas have partners of their own") {
 TEST_CASE("offloading takes from the rank's memory what the prediction says, and puts it into the host's") {
   const std::vector<Layer> model = llama_model(10);
   const Schedule order = make_schedule("gpipe", {.ranks = 3, .microbatches = 9});
-  constexpr std::size_t kMiddle = 1;  // blocks alone
+  constexpr std::size_t kMiddle = 1;  // a rank with blocks only
   struct Peak {
-    int activations;  // predicted
+    int activations;  // predicted number
     std::int64_t bytes;
   };
   const RunSpec plain = spec_of(model, order);
@@ -167,13 +167,13 @@ TEST_CASE("offloading takes from the rank's memory what the prediction says, and
     const RunResult result = run(spec);
     peaks.push_back({predicted_activations(spec.schedule)[kMiddle], result.peak_memory_bytes[kMiddle]});
     CHECK(peaks.back().activations == kept + 1);
-    // At the end of the forwards all but `kept` are away, and none has come back.
+    // The rank keeps `kept` activations at the end of the forwards; the others are away, and none has come back.
     CHECK(result.peak_host_bytes[kMiddle] == (9 - kept) * bytes);
     for (std::size_t rank = 0; rank < 3; ++rank) CHECK(result.peak_memory_bytes[rank] < all.peak_memory_bytes[rank]);
   }
   for (std::size_t i = 1; i < peaks.size(); ++i)
     CHECK(peaks[i].bytes - peaks[0].bytes == (peaks[i].activations - peaks[0].activations) * bytes);
-  // Without offloading the peak is in the first backward, with it in the last forward.
+  // The peak is in the first backward without offloading, and in the last forward with it.
   const std::int64_t fewer = predicted_activations(plain.schedule)[kMiddle] - peaks[0].activations;
   CHECK(std::abs(all.peak_memory_bytes[kMiddle] - peaks[0].bytes - fewer * bytes) <= temporary_bytes(llama_block()));
 }
@@ -188,14 +188,14 @@ TEST_CASE("BPipe's ranks hold no more than predicted, and the first one far less
   const std::vector<int> before = predicted_activations(plain.schedule);
   const std::vector<RankLiveness> bound = liveness(bpipe.schedule);
   int evicting = 0;
-  for (std::size_t rank = 1; rank + 1 < kRanks; ++rank) {  // blocks alone
+  for (std::size_t rank = 1; rank + 1 < kRanks; ++rank) {  // ranks with blocks only
     CAPTURE(rank);
     const std::int64_t bytes = activation_bytes(bpipe.stage_layers[rank]);
     const std::int64_t change = moved.peak_memory_bytes[rank] - stayed.peak_memory_bytes[rank];
     if (predicted[rank] < before[rank]) {  // it evicts: its own list alone decides
       ++evicting;
       CHECK(std::abs(change - (predicted[rank] - before[rank]) * bytes) <= temporary_bytes(llama_block()));
-    } else {  // how many guests are there at once depends on how the ranks drift
+    } else {  // the number of guests at once depends on how the ranks drift
       CHECK(change <= (bound[rank].peak - before[rank]) * bytes + temporary_bytes(llama_block()));
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// What products of layouts take values of: forms in which state is sharded and activations are computed again, and
-// groups of ranks.
+// Factors of products of layouts: the ways in which state is sharded and activations are computed again, and process
+// groups.
 
 #include <utility>
 
@@ -19,10 +19,10 @@ struct StateSharding {
 struct Recomputation {
   const char* name = "";
   Rebuild rebuild = Rebuild::kNothing;
-  Checkpoint checkpoint = Checkpoint::kNever;  ///< of the schedule's R
+  Checkpoint checkpoint = Checkpoint::kNever;  ///< the micro-batches whose R the schedule lists
 };
 
-/// Returns the run with these forms.
+/// Returns the run with this sharding and recomputation.
 inline RunSpec with_forms(RunSpec spec, const StateSharding& sharding, const Recomputation& recomputation) {
   spec.zero = sharding.zero;
   spec.layerwise = sharding.layerwise;
@@ -33,8 +33,8 @@ inline RunSpec with_forms(RunSpec spec, const StateSharding& sharding, const Rec
   return spec;
 }
 
-/// Returns the run with pairs of ranks. tensor: 0 none, 1 a pair, 2 with sequence parallelism, too; context: 0 none, 1
-/// a ring, 2 Ulysses; expert: 0 none, 1 a pair.
+/// Returns the run with pairs of ranks. tensor: 0 none, 1 a pair, 2 a pair with sequence parallelism; context: 0 none,
+/// 1 a ring, 2 Ulysses; expert: 0 none, 1 a pair.
 inline RunSpec with_groups(RunSpec spec, int tensor, int context, int expert) {
   spec.grid.tensor = tensor > 0 ? 2 : 1;
   spec.grid.context = context > 0 ? 2 : 1;

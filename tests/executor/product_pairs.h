@@ -1,5 +1,5 @@
 #pragma once
-// Pairs of two factors' values, of which a covering set of products has each that can be.
+// Pairs of two factors' values. A covering set of products has each pair that can exist.
 
 #include <array>
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace plumb::test {
 
-using FactorPair = std::array<int, 4>;  ///< two factors, the first before the second, and their values
+using FactorPair = std::array<int, 4>;  ///< two factors, in ascending order, and their values
 
 template <std::size_t kFactors>
 std::vector<FactorPair> pairs_of(const std::array<int, kFactors>& product) {

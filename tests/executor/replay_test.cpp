@@ -1,5 +1,5 @@
-// The loop on stages without numerics: a stage writes down what it is asked to do, and its tensors carry one number
-// each, so that a test sees which output became whose input.
+// The replay loop on stages without numerics. A stage writes down the calls that it gets, and each of its tensors
+// carries one number, so that a test sees which output became whose input.
 
 #include "executor/replay.h"
 
@@ -21,7 +21,8 @@
 namespace plumb::test {
 namespace {
 
-/// Forward adds 1 to what comes in, backward adds 100: a tensor counts the stages it went through.
+/// A stage whose forward adds 1 to its input and whose backward adds 100, so that a tensor counts the stages it went
+/// through.
 class CountingStage : public Stage {
  public:
   CountingStage(TensorPool& pool, bool is_first, bool is_last) : pool_(pool), is_first_(is_first), is_last_(is_last) {}
@@ -42,7 +43,7 @@ class CountingStage : public Stage {
     return after_backward(gradient);
   }
   void weight_grad(MicrobatchSlice of) override { note("W" + text(of)); }
-  /// What it hands out carries the micro-batch's number and comes back with it.
+  /// Hands out tensors with the micro-batch's number; put_activations notes the number that comes back.
   std::vector<Tensor> take_activations(MicrobatchSlice of) override {
     note("away" + text(of));
     std::vector<Tensor> activations;
@@ -97,7 +98,7 @@ class CountingStage : public Stage {
 struct ReplayOutcome {
   std::vector<std::string> did;         // [replica * stages + stage]
   std::vector<RankTimeline> timelines;  // [world rank]
-  std::vector<std::string> errors;      // of the ranks that failed by themselves
+  std::vector<std::string> errors;      // messages of the ranks that failed by themselves
   int aborted = 0;
   std::vector<std::pair<float, float>> tied;  // [replica * stages + stage]
 };
@@ -171,7 +172,7 @@ Schedule lowered_order(const char* name, int ranks, int microbatches, int chunks
 }  // namespace
 
 TEST_CASE("each rank does its list in order, and each tensor reaches the next stage") {
-  // Gradients: the last stage makes 100 a micro-batch, the one before 200 (100 + what comes in), the first 300.
+  // The last stage makes a gradient of 100 a micro-batch, the one before 200 (100 plus its input), the first 300.
   for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous}) {
     const ReplayOutcome outcome = replay_all(lowered_order("1f1b", 3, 3), {.sends = sends});
     CHECK(outcome.did[0] == "F0 F1 F2 B0 B1 B2 step(900)");

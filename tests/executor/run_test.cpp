@@ -9,7 +9,7 @@
 namespace plumb::test {
 
 TEST_CASE("naive, GPipe and 1F1B on any number of ranks give the gradients of one rank, bitwise") {
-  // Each adds its weight gradients in ascending micro-batch order, as one rank does.
+  // Each schedule adds its weight gradients in ascending micro-batch order, as one rank does.
   for (const auto& model : {llama_model(), gpt_model()})
     for (const int microbatches : {1, 2, 5}) {
       const ModelValues expected = gradients_of(one_rank(model, microbatches));

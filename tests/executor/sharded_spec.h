@@ -1,5 +1,5 @@
 #pragma once
-// Runs whose state is sharded over the copies of a stage, in all the ways that there are.
+// Runs whose state is sharded over the copies of a stage, in all possible ways.
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 namespace plumb::test {
 
-/// How copies of a stage share gradients, optimizer state and weights.
+/// The way in which copies of a stage share gradients, optimizer state and weights.
 struct Sharded {
   int zero = 0;
   ShardBy by = ShardBy::kElement;
@@ -18,7 +18,7 @@ struct Sharded {
   bool layerwise = false;
 };
 
-/// A run of `order` whose copies of a stage share the state so.
+/// Returns a run of `order` whose copies of a stage share the state in this way.
 inline RunSpec sharded_spec(const std::vector<Layer>& model, const Schedule& order, int data, const Sharded& sharded) {
   const LoweringOptions options{.data = {.enabled = data > 1, .zero = sharded.zero, .sharding = sharded.gathering}};
   RunSpec spec = spec_of_lowered(model, lower(order, options), data);

@@ -33,7 +33,7 @@ inline TransformerLayer gpt_block() {
           .linear_bias = true};
 }
 
-/// Like Mixtral's: every token passes two of four experts, whose weights sum to 1.
+/// Returns a block like Mixtral's: every token passes two of four experts, whose weights sum to 1.
 inline TransformerLayer mixtral_block() {
   TransformerLayer block = llama_block();
   block.experts = 4;
@@ -43,8 +43,8 @@ inline TransformerLayer mixtral_block() {
   return block;
 }
 
-/// Like DeepSeek's, with GPT-2's attention and GELU: a shared expert besides, plain probabilities, a capacity that
-/// drops picks.
+/// Returns a block like DeepSeek's, with GPT-2's attention and GELU: it has a shared expert, plain probabilities, and a
+/// capacity that drops picks.
 inline TransformerLayer shared_expert_block() {
   TransformerLayer block = gpt_block();
   block.qkv_bias = block.linear_bias = false;
@@ -58,7 +58,7 @@ inline TransformerLayer shared_expert_block() {
   return block;
 }
 
-/// Embedding, `dense` blocks like Llama's, then mixtures of experts, head.
+/// Returns an embedding, `dense` blocks like Llama's, then mixtures of experts, and a head.
 inline std::vector<Layer> mixtral_model(int blocks = 4, int dense = 1) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
   for (int block = 0; block < blocks; ++block) model.push_back(block < dense ? llama_block() : mixtral_block());
@@ -73,13 +73,13 @@ inline std::vector<Layer> shared_expert_model(int blocks = 4) {
   return model;
 }
 
-/// The language model, its head with a table of its own.
+/// Returns the language model with a table of its own for its head.
 inline std::vector<Layer> untied(std::vector<Layer> model) {
   std::get<HeadLayer>(model.back()).tied = false;
   return model;
 }
 
-/// The model with dropout wherever a language model has it.
+/// Returns the model with dropout wherever a language model has it.
 inline std::vector<Layer> with_dropout(std::vector<Layer> model, double dropout = 0.2) {
   std::get<EmbeddingLayer>(model.front()).dropout = dropout;
   for (Layer& layer : model)
@@ -87,14 +87,14 @@ inline std::vector<Layer> with_dropout(std::vector<Layer> model, double dropout 
   return model;
 }
 
-/// The model whose attention and MLP read the same.
+/// Returns the model with parallel residuals, whose attention and MLP read the same input.
 inline std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
   for (Layer& layer : model)
     if (auto* block = std::get_if<TransformerLayer>(&layer)) block->parallel_residual = true;
   return model;
 }
 
-/// Embedding, four blocks like Llama's, head.
+/// Returns an embedding, blocks like Llama's, and a head.
 inline std::vector<Layer> llama_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
   model.insert(model.end(), static_cast<std::size_t>(blocks), llama_block());
@@ -102,7 +102,7 @@ inline std::vector<Layer> llama_model(int blocks = 4) {
   return model;
 }
 
-/// Of four kv heads, so that two tensor and two context ranks can share them.
+/// Returns a model like Llama's with four kv heads, so that two tensor and two context ranks can share them.
 inline std::vector<Layer> wide_llama(int blocks) {
   std::vector<Layer> model = llama_model(blocks);
   for (Layer& layer : model)
@@ -110,7 +110,7 @@ inline std::vector<Layer> wide_llama(int blocks) {
   return model;
 }
 
-/// Embedding with positions, four blocks like GPT-2's, a head that shares the embedding's table.
+/// Returns an embedding with positions, blocks like GPT-2's, and a head that shares the embedding's table.
 inline std::vector<Layer> gpt_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16, .positions = 16}};
   model.insert(model.end(), static_cast<std::size_t>(blocks), gpt_block());
@@ -118,7 +118,7 @@ inline std::vector<Layer> gpt_model(int blocks = 4) {
   return model;
 }
 
-/// Images of 9 x 7 through overlapping windows, groups, both poolings, dropout; four classes.
+/// Returns a model of 9 x 7 images with overlapping windows, groups, both poolings, dropout and four classes.
 inline std::vector<Layer> cnn_model() {
   return {
       InputLayer{.height = 9, .width = 7, .channels = 3},
@@ -132,7 +132,7 @@ inline std::vector<Layer> cnn_model() {
       LossLayer{.width = 4}};
 }
 
-/// GELUs and a squared error.
+/// Returns a model of vectors with GELUs and a squared error.
 inline std::vector<Layer> mlp_model() {
   return {InputLayer{.width = 6},
           LinearLayer{.in = 6, .out = 8, .activation = Activation::kGelu, .input_grad = false},
@@ -150,14 +150,14 @@ inline bool reads_samples(const std::vector<Layer>& model) {
   return std::holds_alternative<InputLayer>(model.front());
 }
 
-/// Made-up samples for a model that reads them.
+/// Returns made-up samples for a model that reads samples.
 inline SampleData samples_for(const std::vector<Layer>& model) {
   if (!reads_samples(model)) return {};
   return {
       .shape = std::get<InputLayer>(model.front()), .outputs = std::get<LossLayer>(model.back()).width, .samples = 40};
 }
 
-/// The model cut into contiguous stages as equal as can be, larger ones first.
+/// Returns the model cut into contiguous stages as equal as can be, larger ones first.
 inline std::vector<std::vector<Layer>> cut(const std::vector<Layer>& model, int stages) {
   std::vector<std::vector<Layer>> parts;
   std::size_t next = 0;
@@ -171,7 +171,7 @@ inline std::vector<std::vector<Layer>> cut(const std::vector<Layer>& model, int 
   return parts;
 }
 
-/// A text with something to learn: mostly, a token is 7 further than the one before it.
+/// Returns a text with something to learn: mostly, a token is 7 further than the one before it.
 inline std::vector<std::uint8_t> walk_text(std::size_t bytes = 400) {
   std::vector<std::uint8_t> text(bytes);
   for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<std::uint8_t>((7 * i + i / 10) % kVocab);
@@ -200,7 +200,7 @@ inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_
   return spec_of_lowered(model, lower(compute_order, {.data = {.enabled = data > 1}}), data);
 }
 
-/// The model over a grid, whose pipeline the shape gives; 8 tokens a sequence.
+/// Returns a run of the model over a grid, whose pipeline degree is that of the shape, with 8 tokens a sequence.
 inline RunSpec spec_over(const std::vector<Layer>& model, std::string_view schedule, const ScheduleParameters& shape,
                          const ProcessGrid& grid, int zero = 0) {
   const LoweringOptions options{.data = {.enabled = grid.data * grid.context > 1, .zero = zero}};
@@ -213,12 +213,12 @@ inline RunSpec spec_over(const std::vector<Layer>& model, std::string_view sched
   return spec;
 }
 
-/// The whole model on one rank, its micro-batches one after the other.
+/// Returns a run of the whole model on one rank, with micro-batches one after the other.
 inline RunSpec one_rank(const std::vector<Layer>& model, int microbatches) {
   return spec_of(model, make_schedule("naive", {.ranks = 1, .microbatches = microbatches}));
 }
 
-/// Largest max|a - b| / max|b| over the model's parameter tensors; 0 if they are bitwise equal.
+/// Returns the largest max|a - b| / max|b| over the model's parameter tensors; 0 if they are bitwise equal.
 inline double worst_difference(const ModelValues& a, const ModelValues& b) {
   if (a == b) return 0;
   double worst = a.size() == b.size() ? 0 : INFINITY;
@@ -234,7 +234,7 @@ inline double worst_difference(const ModelValues& a, const ModelValues& b) {
   return worst;
 }
 
-/// Of the first step.
+/// Returns the gradients of the first step.
 inline ModelValues gradients_of(RunSpec spec) {
   spec.steps = 1;
   return run(spec, {.capture_gradients = true}).gradients.at(0);

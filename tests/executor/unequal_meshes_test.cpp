@@ -1,4 +1,4 @@
-// Pipeline ranks that are meshes of different shape, against one rank: gradients within 1e-5, losses within 1e-4
+// Pipeline ranks that are meshes of different shape, against one rank: gradients agree within 1e-5, losses within 1e-4
 // (docs/design.md).
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// The worst difference of the first gradients from those of one rank.
+/// Returns the worst difference of the first step's gradients from those of one rank.
 double off(const RunSpec& spec) {
   return worst_difference(gradients_of(spec), gradients_of(baseline_of(spec)));
 }
@@ -76,7 +76,7 @@ TEST_CASE("twenty clipped steps over meshes of different shape have the losses o
 }
 
 TEST_CASE("a rank holds its mesh's share of its stage") {
-  // Stage 0 is an embedding of 32 x 16 and two blocks over two tensor ranks, stage 1 the same with a head on each
+  // Stage 0 is an embedding of 32 x 16 and two blocks over two tensor ranks. Stage 1 is a head and two blocks on each
   // replica. A Llama block has 16 (16 + 2 8) + 16 16 + 3 16 24 elements that are divided, and 32 of norms.
   const RunSpec spec = over_meshes(llama_model(), "1f1b", {kTensor2, kData2});
   const std::vector<ParameterBytes> held = run(spec).parameter_bytes;
@@ -102,7 +102,7 @@ TEST_CASE("meshes that cannot be are refused") {
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("cannot be divided over the 3 replicas"), SpecError);
   spec = over_meshes(gpt_model(), "1f1b", {kTensor2, StageMesh{.data = 3}}, {}, 2);
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("give a multiple"), SpecError);
-  spec = over_meshes(gpt_model(), "1f1b", {kAlone, StageMesh{.tensor = 4}});  // of two heads
+  spec = over_meshes(gpt_model(), "1f1b", {kAlone, StageMesh{.tensor = 4}});  // 4 ranks share two heads
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("layer 3"), SpecError);
   spec = over_meshes(gpt_model(), "chimera", {kTensor2, kData2});
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("whose meshes have different shapes"), ScheduleError);

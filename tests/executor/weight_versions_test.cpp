@@ -17,7 +17,7 @@ TEST_CASE("in a synchronous schedule every micro-batch uses version 0 and belong
 }
 
 TEST_CASE("PipeDream's stage s uses the version max(0, t - (p-1-s)) for micro-batch t") {
-  // On stage s, p-1-s micro-batches go forward before the first update.
+  // p-1-s micro-batches go forward on stage s before its first update.
   const WeightVersions versions = weight_versions(make_schedule("pipedream", {.ranks = 3, .microbatches = 5}));
   CHECK(versions.version == Table{{0, 0, 0, 1, 2}, {0, 0, 1, 2, 3}, {0, 1, 2, 3, 4}});
   CHECK(versions.batch == Table{{0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}});
@@ -43,7 +43,7 @@ TEST_CASE("weights that change under way are refused where the policy is 'curren
 }
 
 TEST_CASE("a version that is not made in time is refused") {
-  // Batches of one: on the first of three ranks F2 wants version 1 before any update.
+  // F2 on the first of three ranks wants version 1 before any update if batches have one micro-batch.
   Schedule schedule = make_schedule("pipedream", {.ranks = 3, .microbatches = 4});
   schedule.weights = WeightPolicy::kTwoBuffered;
   CHECK_THROWS_WITH_AS(weight_versions(schedule),

@@ -1,9 +1,9 @@
-// Every kernel on a GPU beside the same one on the host: sizes and values from a seed, odd ones among them.
+// Compares every kernel on a GPU with the same kernel on the host, with sizes (odd ones among them) and values from a
+// seed.
 //
-//   kernels_on_gpu [TRIES [SEED]]     tries of every kernel in every format (default: 4), from a seed (default: a
-//   random one)
+//   kernels_on_gpu [TRIES [SEED]]     tries of every kernel in every format (default: 4), and a seed (default: random)
 //
-// Exit 0: all alike but for rounding; 1: some were not, or the GPU failed; 77: there is no GPU.
+// Exit 0: all agree up to rounding; 1: some do not, or the GPU failed; 77: there is no GPU.
 
 #include <cuda_runtime.h>
 

@@ -1,12 +1,13 @@
-// Faults of a network and of a processor, for processes that mpirun starts: preloaded into plumb (LD_PRELOAD), it
-// stands between the program and MPI, and between it and the BLAS. Test only; the program knows nothing of it.
+// Faults of a network and of a processor, for processes that mpirun starts. The library is preloaded into plumb
+// (LD_PRELOAD) and stands between the program and MPI, and between the program and the BLAS. It serves tests only, and
+// the program knows nothing of it.
 //
-//   PLUMB_TEST_FAULT="corrupt RANK N TAG"   of the N-th large message of floats with that tag (0: activations,
-//                                           1: gradients) that leaves RANK a bit is changed on its way
-//   PLUMB_TEST_FAULT="collective RANK N"    the same of any other tag: parts of collectives
-//   PLUMB_TEST_FAULT="nan RANK N"           the N-th matrix product of RANK gives a NaN
-//   PLUMB_TEST_FAULT="hang RANK N"          RANK's N-th message of bytes never leaves: what the ranks tell each other
-//                                           before and after a replay, when they are not in its transport
+//   PLUMB_TEST_FAULT="corrupt RANK N TAG"   changes a bit of the N-th large message of floats with that tag (0:
+//                                           activations, 1: gradients) that leaves RANK
+//   PLUMB_TEST_FAULT="collective RANK N"    changes a bit of the N-th such message of any other tag: collectives
+//   PLUMB_TEST_FAULT="nan RANK N"           makes the N-th matrix product of RANK give a NaN
+//   PLUMB_TEST_FAULT="hang RANK N"          keeps back RANK's N-th message of bytes, which ranks exchange before and
+//                                           after a replay, outside of the transport
 
 #include <atomic>
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace {
 
-constexpr int kLarge = 256;  // floats
+constexpr int kLarge = 256;  // floats of a large message
 
 struct Fault {
   std::string kind;
@@ -47,15 +48,15 @@ int own_rank() {
   return text == nullptr ? 0 : std::atoi(text);
 }
 
-/// True once: at the chosen event of the chosen rank.
+/// Returns true once: at the chosen event of the chosen rank.
 bool strikes(const char* kind) {
   static std::atomic<int> events{0};
   return fault().kind == kind && fault().rank == own_rank() && ++events == fault().number;
 }
 
-/// The buffer, or a changed copy of it, which stays.
+/// Returns the buffer, or a changed copy of it, which stays alive.
 const void* on_its_way(const void* buffer, int count, MPI_Datatype type, int tag) {
-  constexpr int kKinds = 2;  // of messages between stages, and so of small tags
+  constexpr int kKinds = 2;  // kinds of messages between stages, which have the small tags
   static std::vector<std::uint32_t> copy;
   if (type != MPI_FLOAT || count < kLarge) return buffer;
   if (!(tag < kKinds ? tag == fault().tag && strikes("corrupt") : strikes("collective"))) return buffer;

@@ -1,4 +1,4 @@
-"""What the tests of the mpi suite share: starting ranks by mpirun, and looking after them."""
+"""Helpers that the tests of the mpi suite share: they start ranks by mpirun and look after them."""
 
 import contextlib
 import json
@@ -23,13 +23,13 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 
 
 def mpirun(ranks, *arguments, variables=()):
-    """Ranks of plumb that are all started alike, with more environment variables ("NAME=VALUE")."""
+    """Starts ranks of plumb that are all alike, with more environment variables ("NAME=VALUE")."""
     exported = [word for variable in variables for word in ("-x", variable)]
     return mpirun_each([*exported, "-n", str(ranks), PLUMB, *arguments])
 
 
 def mpirun_each(*groups):
-    """Groups of ranks, each started in its own way: mpirun's options, and the command."""
+    """Starts groups of ranks, each in its own way: mpirun's options, and the command."""
     command = list(MPIRUN)
     for group in groups:
         command += ([":"] if len(command) > len(MPIRUN) else []) + [str(word) for word in group]
@@ -37,13 +37,13 @@ def mpirun_each(*groups):
 
 
 def alone(*arguments):
-    """What plumb answers without mpirun: the ranks are threads."""
+    """Returns plumb's answer without mpirun, where the ranks are threads."""
     done = subprocess.run([PLUMB, *map(str, arguments), "--json"], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
 def said(err):
-    """What plumb itself has said, of all that its ranks and mpirun have written."""
+    """Returns the lines that plumb itself has written, among those of its ranks and mpirun."""
     return [line for line in err.splitlines() if line.startswith("plumb: ")]
 
 
@@ -53,7 +53,7 @@ def finished(process):
 
 
 def started_ranks(process, count):
-    """The process ids of all ranks, once they have been running for a second."""
+    """Returns the process ids of all ranks, once they have been running for a second."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
@@ -67,7 +67,7 @@ def started_ranks(process, count):
 
 @contextlib.contextmanager
 def stopped(pid):
-    """A rank that stalls, and is cleared away afterwards."""
+    """Stops a rank, and kills it afterwards."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -77,7 +77,7 @@ def stopped(pid):
 
 
 def is_running(pid):
-    """Not gone, and not waiting to be buried."""
+    """Returns True if the process exists and is not a zombie."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def is_running(pid):
 
 
 def wait_until_gone(pids):
-    """Those of them that still run after a while."""
+    """Waits for the processes to end and returns those that still run after a while."""
     deadline = time.monotonic() + LIMIT_S
     while any(map(is_running, pids)) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -93,7 +93,7 @@ def wait_until_gone(pids):
 
 
 def left_behind(marker):
-    """Processes, also dead ones that nobody has buried, whose command line has the marker; they get a moment to go."""
+    """Returns the processes, zombies too, whose command line has the marker; they get a moment to end first."""
     deadline = time.monotonic() + 10
     while True:
         found = subprocess.run(["pgrep", "-f", "-a", str(marker)], capture_output=True, text=True).stdout.splitlines()
@@ -105,7 +105,7 @@ def left_behind(marker):
 
 
 class MpiTestCase(unittest.TestCase):
-    """Has a folder of its own, which is gone afterwards."""
+    """A test case with a folder of its own, which is removed afterwards."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -118,7 +118,7 @@ class MpiTestCase(unittest.TestCase):
         return json.loads(out)
 
     def refused(self, process, *parts):
-        """It ends with another status than 0, and says one sentence, with these parts. Returns it."""
+        """Requires a status other than 0 and one sentence with these parts, and returns the sentence."""
         code, _, err = finished(process)
         self.assertNotEqual(code, 0)
         self.assertEqual(len(said(err)), 1, err)
@@ -127,7 +127,7 @@ class MpiTestCase(unittest.TestCase):
         return said(err)[0]
 
     def cpu_plan(self, layout, *options):
-        """A plan of gpt-nano on a cluster of CPUs that is made up: 8 sequences of 32 tokens."""
+        """Makes a plan of gpt-nano on a made-up cluster of CPUs: 8 sequences of 32 tokens."""
         cluster, plan = self.folder / "cpu.json", self.folder / "plan.json"
         cluster.write_text(json.dumps(CLUSTER))
         degrees = dict(part.split("=") for part in layout.split(","))

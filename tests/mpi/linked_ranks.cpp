@@ -1,5 +1,5 @@
 // Trains by mpirun with a process and a machine for each rank: ids go by MPI, bytes by NCCL on the host. Rank 0 prints
-// its losses, and those of one machine. linked_ranks [SEED of rank 1]
+// its losses, and those of one machine. Usage: linked_ranks [SEED of rank 1]
 
 #include <cstdio>
 #include <cstdlib>

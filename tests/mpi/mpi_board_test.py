@@ -1,4 +1,4 @@
-"""Ranks with a machine each, a process each, that meet by MPI: their losses, and what they say of another plan. Skipped (77)
+"""Ranks with a machine and a process each that meet by MPI: their losses, and their error for different plans. Skipped (77)
 without mpirun or MPI.
 
     mpi_board_test.py PLUMB LINKED_RANKS

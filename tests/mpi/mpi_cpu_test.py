@@ -87,7 +87,7 @@ class MpiCpuTest(MpiTestCase):
         with stopped(started_ranks(process, 2)[1]):
             code, _, err = finished(process)
         self.assertNotEqual(code, 0)
-        # Stopped within a step, or between two, where all ranks meet.
+        # A rank is stopped within a step, or between two, where all ranks meet.
         self.assertRegex(err, r"rank 0, (action .*from rank 1|before step \d+: it waited for rank 1)")
         self.assertEqual(alone("trace", "info", self.folder / "trace.rank0.json")["source"], "measured")
 

@@ -1,4 +1,4 @@
-"""Faults of real processes: what one rank says, that all end, and that the last checkpoint goes on. Skipped (77) without
+"""Faults of real processes: one rank says a sentence, all end, and the last checkpoint goes on. Skipped (77) without
 mpirun or MPI.
 
     mpi_faults_test.py PLUMB FAULTS      FAULTS: the library of faults.cpp, preloaded into the ranks
@@ -19,13 +19,13 @@ class MpiFaultsTest(MpiTestCase):
         return mpirun(ranks, *arguments, variables=(f"LD_PRELOAD={FAULTS}", f"PLUMB_TEST_FAULT={fault}"))
 
     def goes_on(self, ranks, plan, folder, whole):
-        """From the last checkpoint, to the losses of a run that nothing has happened to."""
+        """Goes on from the last checkpoint, and requires the losses of a run without a fault."""
         answer = self.together(ranks, "run", plan, "--steps", STEPS, "--checkpoint-dir", folder, "--resume")
         self.assertGreaterEqual(answer["first_step"], 1)
         self.assertEqual(answer["losses"], whole[answer["first_step"]:])
 
     def failing_run(self, ranks, layout, fault, *parts):
-        """A training of many steps that fails under way, in one sentence with these parts."""
+        """Runs a training of many steps that must fail under way, with one sentence with these parts."""
         plan, folder = self.cpu_plan(layout), self.folder / "state"
         whole = alone("run", plan, "--steps", STEPS)["losses"]
         trace = self.folder / "trace.json"
@@ -55,8 +55,8 @@ class MpiFaultsTest(MpiTestCase):
         self.failing_run(2, "pp=2,mbs=1,schedule=1f1b", "nan 1 2000", "rank ", "the loss of micro-batch", "nan")
 
     def test_who_never_hears_from_a_rank_outside_its_actions_says_so(self):
-        """A link that is cut while the ranks compare their clocks, or gather what they have measured: the other waits, and
-        the one that hangs may notice in the same moment that nothing comes for it either."""
+        """A link is cut while the ranks compare their clocks, or gather their measurements. The other rank waits, and the
+        rank that hangs may notice in the same moment that nothing comes for it either."""
         for number in (1, 2):
             code, _, err = finished(self.faulty(2, f"hang 1 {number}", "run", self.cpu_plan("pp=2,mbs=1,schedule=1f1b"), "--steps", 2,
                                                 "--watchdog", 3))

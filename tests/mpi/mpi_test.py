@@ -27,7 +27,7 @@ class MpiTest(MpiTestCase):
                 self.assertEqual(count(answer["ops"]), count(threads["ops"]))
 
     def test_messages_are_whole_and_in_order(self):
-        """Real bytes, and a checksum in each header: a wrong or misplaced message ends the run."""
+        """Messages are real bytes with a checksum in each header: a wrong or misplaced one ends the run."""
         trace = self.folder / "trace.json"
         code, _, err = finished(
             mpirun(3, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 3, "-m", 6, "--steps", 2, "--trace", trace,
@@ -49,7 +49,7 @@ class MpiTest(MpiTestCase):
             self.assertEqual(code, 0, err)
             answer = json.loads(out)
             step = answer["step_time"]
-            # Nothing starts before what it waits for, and the step lasts about as long as predicted.
+            # No action starts before its input has come, and the step lasts about as long as predicted.
             self.assertGreaterEqual(step["measured_s"], step["predicted_s"])
             self.assertLess(step["measured_s"], step["predicted_s"] + 1)
             for rank in answer["ranks"]:
@@ -67,8 +67,8 @@ class MpiTest(MpiTestCase):
         messages = [sample for sample in document["kernel_samples"] if sample["kernel"] == "message"]
         self.assertGreaterEqual(len(messages), 8)
         self.assertTrue(all(sample["fastest_s"] <= sample["median_s"] <= sample["slowest_s"] for sample in messages))
-        # The cluster was made up with 5 us: whoever plans on the measured one knows that a hop takes longer, and so does the
-        # prediction of both backends.
+        # The made-up cluster has 5 us. A plan on the measured cluster has longer hops, and so has the prediction of both
+        # backends.
         self.assertGreater(document["node"]["latency_us"]["value"], 5)
         on_linked = self.folder / "linked-plan.json"
         alone("plan", "gpt-nano", f"{linked}:2", "--global-batch", 8, "--seq", 32, "--layout", "pp=2,mbs=1,schedule=1f1b",
@@ -88,7 +88,7 @@ class MpiTest(MpiTestCase):
         self.refused(mpirun_each(run("f=1,b=1,unit=ms"), run("f=1,b=2,unit=ms")), "different plans")
 
     def test_a_host_without_the_tool_is_named(self):
-        """mpirun's own words: there is no plumb that could speak."""
+        """The words are mpirun's own, since no plumb has started that could speak."""
         here = ["-n", 1, PLUMB, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,b=1,unit=ms"]
         gone = self.folder / "plumb"
         code, _, err = finished(mpirun_each(here, ["-n", 1, gone, *here[3:]]))

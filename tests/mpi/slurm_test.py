@@ -1,4 +1,4 @@
-"""Ranks that srun starts, by a Slurm of its own on this machine: munged, slurmctld and slurmd.
+"""Ranks that srun starts, under a Slurm on this machine that the test starts: munged, slurmctld and slurmd.
 
 Skipped (77) where Slurm, munge, mpirun or their PMIx plugin are not installed, or who runs it is not root.
 """
@@ -44,7 +44,7 @@ TIMED = ("validate", "--backend", "timed", "--schedule", "1f1b", "-p", 4, "-m", 
 
 
 class Slurm:
-    """The daemons, in a folder of their own, until stop()."""
+    """Runs the daemons, in a folder of their own, until stop()."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plumb-slurm-"))
@@ -102,7 +102,7 @@ def why_not():
 
 
 def has_pmix():
-    """Asks the daemons, which have to be under way."""
+    """Returns True if srun offers PMIx; the daemons must be running."""
     return "pmix" in subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True).stdout
 
 

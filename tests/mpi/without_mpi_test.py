@@ -1,4 +1,4 @@
-"""A plumb that was built without MPI, started beside others: one sentence, whoever starts it."""
+"""A plumb that was built without MPI says one sentence if it is started beside others, by any launcher."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import unittest
 
 PLUMB = os.path.abspath(sys.argv[1])
-LAUNCHERS = {  # the variables by which each tells that it has started two ranks
+LAUNCHERS = {  # variables by which each launcher tells that it has started two ranks
     "Open MPI": {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
     "Slurm": {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"},
 }

@@ -127,7 +127,55 @@ struct ScoreArguments {
   bool json = false;
 };
 
-/// Of a network (layer_models.h) that is run without a plan.
+/// How the ranks of a run share GPUs, or meet on several machines (--backend cuda).
+struct CudaArguments {
+  std::string sms = "even";  ///< how ranks share the SMs of one GPU: even, all, or a share each (3,1)
+  bool graph = false;        ///< a step is captured, and launched as a whole
+  std::string gpus;          ///< "one" for all ranks, "each" one of its own; empty: as many as there are
+  std::string board;         ///< folder where ranks that are processes meet, instead of by MPI
+  int rank = -1;             ///< with `board`: the rank of this process
+};
+
+/// Ranks that wait instead of computing (--backend timed).
+struct TimedArguments {
+  std::string costs;              ///< of one chunk, with a schedule by name
+  std::vector<std::string> slow;  ///< rank=3:0.8
+  double burst_kib = 0;           ///< bytes that pass a rank's idle network card at once
+  double shrink = 1;              ///< bytes and bandwidths are divided by it
+  std::string sends = "buffered";
+};
+
+struct TrainingArguments {
+  std::string text;  ///< file to train on; empty: the text that the tool carries
+  std::uint64_t seed = 1;
+  std::string context = "ring";    ///< how context ranks attend to each other's tokens; or "ulysses"
+  double clip_norm = 0;            ///< 0: gradients are not clipped
+  bool offload_optimizer = false;  ///< its state is in the host's memory
+};
+
+/// Pipeline ranks that are meshes of different shape.
+struct MeshArguments {
+  std::string meshes;   ///< tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
+  std::string reshard;  ///< between these: direct, all-gather (also if empty), broadcast
+};
+
+/// What `run` and `validate` have in common: the work, the hardware and the training.
+struct ReplayArguments {
+  std::string plan;            ///< a plan file, or for `run` a network's name
+  ScheduleArguments schedule;  ///< instead of the plan's own, if it has a name; backend timed: with timed.costs
+  std::string backend = "cpu";
+  CudaArguments cuda;
+  TimedArguments timed;
+  TrainingArguments training;
+  MeshArguments ranks;
+  std::string link;          ///< a measured network (calibrate --only transport) that predictions hop over
+  double watchdog_s = 60;    ///< a run fails if nothing moves for so long
+  std::optional<int> steps;  ///< nothing: the verb's own number; run: 0 writes the initial weights
+  std::string trace;
+  bool json = false;
+};
+
+/// A network (layer_models.h) that is run without a plan.
 struct LayerModelArguments {
   std::string split = "uniform";  ///< executor/division/layer_split.h
   std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
@@ -136,46 +184,35 @@ struct LayerModelArguments {
   int replicas = 1;
 };
 
+/// What a rank keeps of activations and state.
+struct StateArguments {
+  int recompute_every = 0;          ///< layers of which one keeps its input; 0: as the plan says
+  bool zero_layerwise = false;      ///< ZeRO 2 and 3 move gradients and weights layer by layer
+  std::string zero_by = "element";  ///< or "layer"
+};
+
+struct CheckpointArguments {
+  std::string folder;  ///< empty: no checkpoints
+  int every = 0;       ///< steps; 0: behind the last one
+  bool resume = false;
+};
+
 struct RunArguments {
-  std::string plan;            ///< a plan file, or a network's name; backend timed: or
-  ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
-  std::string costs;
-  std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
-  double burst_kib = 0;           ///< backend timed: what passes a rank's idle network card at once
-  std::string link;               ///< a measured network (calibrate --only transport): what predictions hop over
-  double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
-  double watchdog_s = 60;         ///< a run fails if nothing moves for so long
-  std::string sends = "buffered";
-  std::string backend = "cpu";
-  std::string sms = "even";  ///< backend cuda: how ranks share the GPU's SMs: even, all, or a share each (3,1)
-  bool cuda_graph = false;   ///< backend cuda: a step is captured, and launched as a whole
-  std::string gpus;          ///< backend cuda: "one" for all ranks, "each" one of its own; empty: as many as there are
-  std::string board;         ///< backend cuda: folder where ranks that are processes meet, instead of by MPI
-  int rank = -1;             ///< backend cuda, with `board`: which this process is
-  std::optional<int> steps;  ///< nothing: the verb's own number; run: 0 writes the initial weights
-  std::string text;          ///< file to train on; empty: the text that the tool carries
-  std::uint64_t seed = 1;
-  std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
-  double clip_norm = 0;             ///< 0: gradients are not clipped
-  bool offload_optimizer = false;   ///< its state in the host's memory
-  std::string meshes;               ///< tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
-  std::string reshard;              ///< between these: direct, all-gather (also if empty), broadcast
-  int recompute_every = 0;          ///< run: layers whose input is kept; 0: as the plan says
-  bool zero_layerwise = false;      ///< run: ZeRO 2 and 3 move gradients and weights layer by layer
-  std::string zero_by = "element";  ///< run: or "layer"
-  std::string checkpoint;           ///< run: folder of the checkpoints
-  int checkpoint_every = 0;         ///< run: steps; 0: behind the last one
-  bool resume = false;              ///< run: from the checkpoint on
+  ReplayArguments replay;
   LayerModelArguments layer_model;
-  bool baseline = false;  ///< run: train on one rank too
-  std::string trace;
-  std::string svg;                      ///< validate: prediction above measurement
-  std::string output;                   ///< validate: the prediction, written before the first step
-  std::string lanes;                    ///< validate: a Chrome trace with both, rank by rank
-  int repeat = 1;                       ///< validate: runs, each from the beginning, whose steps are taken together
-  double recalibrate_s = 0;             ///< validate, backend cpu: measure for so long before predicting; 0: not
-  std::optional<double> tolerance_pct;  ///< validate: exit 1 if the step time is further off
-  bool json = false;
+  StateArguments state;
+  CheckpointArguments checkpoint;
+  bool baseline = false;  ///< train on one rank too
+};
+
+struct ValidateArguments {
+  ReplayArguments replay;
+  std::string svg;                      ///< the prediction above the measurement
+  std::string output;                   ///< the prediction, written before the first step
+  std::string lanes;                    ///< a Chrome trace with both, rank by rank
+  int repeat = 1;                       ///< runs, each from the beginning, whose steps are taken together
+  double recalibrate_s = 0;             ///< backend cpu: measure for so long before predicting; 0: not
+  std::optional<double> tolerance_pct;  ///< exit 1 if the step time is further off
 };
 
 struct CalibrateArguments {
@@ -183,7 +220,7 @@ struct CalibrateArguments {
   std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
   int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4, of a GPU 1, of GPUs all
   std::string precision = "bf16";  ///< backend cuda: that kernels compute in
-  std::string sms = "even";        ///< backend cuda: as RunArguments::sms
+  std::string sms = "even";        ///< backend cuda: as CudaArguments::sms
   std::string gpus;  ///< backend cuda: "one" that ranks share (also if empty), or "each", NCCL between them
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables

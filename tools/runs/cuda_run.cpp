@@ -41,19 +41,19 @@ const NcclLibrary& open_nccl() {
   return open_nccl_library(own_folder(), PLUMB_VERSION);
 }
 
-void require_cuda_arguments_on_cuda(const RunArguments& arguments) {
+void require_cuda_arguments_on_cuda(const ReplayArguments& arguments) {
   if (arguments.backend == "cuda") return;
-  if (arguments.sms != "even" || arguments.cuda_graph || !arguments.gpus.empty() || !arguments.board.empty() ||
-      arguments.rank >= 0)
+  if (arguments.cuda.sms != "even" || arguments.cuda.graph || !arguments.cuda.gpus.empty() ||
+      !arguments.cuda.board.empty() || arguments.cuda.rank >= 0)
     throw UsageError(
         "--sms, --cuda-graph, --gpus, --board and --rank are for --backend cuda: leave them away (mpirun starts "
         "processes of the other backends)");
 }
 
-const CudaLibrary& require_cuda(const RunArguments& arguments) {
+const CudaLibrary& require_cuda(const CudaArguments& arguments) {
   if (arguments.rank >= 0 && arguments.board.empty())
     throw UsageError("--rank says which of several processes this is: name the folder where they meet with --board");
-  if (is_one_cuda_rank(arguments) && (arguments.sms != "even" || arguments.cuda_graph || arguments.gpus == "one"))
+  if (is_one_cuda_rank(arguments) && (arguments.sms != "even" || arguments.graph || arguments.gpus == "one"))
     throw UsageError(
         "--sms, --cuda-graph and --gpus one are for ranks on one GPU, in one process: leave them away, or start it "
         "alone");
@@ -82,7 +82,7 @@ std::string cuda_device_text(const CudaLibrary& library) {
                      first.multiprocessors, static_cast<double>(first.memory_bytes) / (1 << 30), first.driver);
 }
 
-bool is_one_cuda_rank(const RunArguments& arguments) {
+bool is_one_cuda_rank(const CudaArguments& arguments) {
   return launched_ranks() > 1 || !arguments.board.empty();
 }
 
@@ -102,7 +102,7 @@ struct RankAnswer {
 };
 
 std::optional<RunResult> run_rank(const CudaLibrary& library, const NcclLibrary& nccl, const RunSpec& spec,
-                                  const RunArguments& arguments) {
+                                  const CudaArguments& arguments) {
   const int world = world_size(rank_grid_of(spec));
   std::unique_ptr<RankBoard> board;
   int local = launched_local_rank();
@@ -144,9 +144,9 @@ RunResult run_on_each(const NcclLibrary& nccl, const RunSpec& spec) {
 
 /// Returns true if each rank takes a GPU of its own. Throws InputError or UsageError if that is asked for and not
 /// possible.
-bool takes_each(const CudaLibrary& library, int world, const RunArguments& arguments) {
+bool takes_each(const CudaLibrary& library, int world, const CudaArguments& arguments) {
   const auto gpus = static_cast<int>(cuda_devices(library).size());
-  const bool shares = arguments.sms != "even" || arguments.cuda_graph;
+  const bool shares = arguments.sms != "even" || arguments.graph;
   if (arguments.gpus == "each" && gpus < world)
     throw InputError(
         fmt::format("--gpus each: there are {} ranks and {} GPUs here; take --gpus one, or start a process "
@@ -159,13 +159,13 @@ bool takes_each(const CudaLibrary& library, int world, const RunArguments& argum
 
 }  // namespace
 
-bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments) {
+bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments) {
   return is_one_cuda_rank(arguments) || takes_each(library, world_size(rank_grid_of(spec)), arguments);
 }
 
-std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
+std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options) {
-  const CudaSharing how = cuda_sharing(arguments.sms, arguments.cuda_graph);
+  const CudaSharing how = cuda_sharing(arguments.sms, arguments.graph);
   const int world = world_size(rank_grid_of(spec));
   const bool is_one = is_one_cuda_rank(arguments);
   std::optional<RunResult> result;

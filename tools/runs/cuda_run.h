@@ -19,11 +19,11 @@ const CudaLibrary& open_cuda();
 const NcclLibrary& open_nccl();
 
 /// Throws UsageError if another backend is given options that only this one has.
-void require_cuda_arguments_on_cuda(const RunArguments& arguments);
+void require_cuda_arguments_on_cuda(const ReplayArguments& arguments);
 
 /// Returns the library after checking that there is a GPU and that the options fit the number of processes. Throws
 /// UsageError or RunError with what is missing and the remedy.
-const CudaLibrary& require_cuda(const RunArguments& arguments);
+const CudaLibrary& require_cuda(const CudaArguments& arguments);
 
 /// Returns the first GPU as "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
 std::string cuda_device_text(const CudaLibrary& library);
@@ -36,13 +36,13 @@ CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
 /// process's rank on its GPU. Of several processes only the first returns a result. The titles of the timelines say how
 /// the ranks shared the GPU. Throws InputError if the options ask for GPUs or checkpoints that are not possible,
 /// RunError with what went wrong, and RunAborted where another rank reports it.
-std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
+std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options = {});
 
 /// Returns true if each rank has a GPU of its own. Then no checkpoints are written, and the run does not end early.
-bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments);
+bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments);
 
 /// Returns true if this process trains one rank of several.
-bool is_one_cuda_rank(const RunArguments& arguments);
+bool is_one_cuda_rank(const CudaArguments& arguments);
 
 }}  // namespace plumb::tools

@@ -1,6 +1,7 @@
 #include "tools/runs/layer_model_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,20 +29,20 @@ SampleData samples_for(const LayerModelArguments& chosen, const std::vector<Laye
 
 RunSpec layer_model_run(const RunArguments& arguments) {
   const LayerModelArguments& chosen = arguments.layer_model;
-  if (arguments.schedule.name.empty())
+  if (arguments.replay.schedule.name.empty())
     throw UsageError("a network runs on a schedule: name it, as in --schedule 1f1b -p 4 -m 8");
   if (chosen.microbatch > kMostSamples) {
     throw UsageError(fmt::format("--microbatch-size {} is more than a network takes at once: give at most {}",
                                  chosen.microbatch, kMostSamples));
   }
-  ScheduleArguments wanted = arguments.schedule;
-  wanted.replicas = chosen.replicas > 1 || arguments.meshes.find("dp") != std::string::npos;
+  ScheduleArguments wanted = arguments.replay.schedule;
+  wanted.replicas = chosen.replicas > 1 || arguments.replay.ranks.meshes.find("dp") != std::string::npos;
   const Schedule order = schedule_input(wanted);
-  const std::vector<Layer> model = layer_model(arguments.plan, kClasses);
+  const std::vector<Layer> model = layer_model(arguments.replay.plan, kClasses);
   RunSpec spec{.schedule = lowered_input(order, wanted),
                .microbatch = chosen.microbatch,
                .sequence = 1,
-               .seed = arguments.seed,
+               .seed = arguments.replay.training.seed,
                .samples = samples_for(chosen, model)};
   spec.grid = {.data = chosen.replicas, .pipeline = static_cast<int>(spec.schedule.ranks.size())};
   int parts = 0;
@@ -55,7 +56,7 @@ RunSpec layer_model_run(const RunArguments& arguments) {
         spec.rebuild = Rebuild::kStage;
         spec.rebuild_which = RebuildWhich::kListed;
       }
-  apply_layout_arguments(spec, arguments);
+  spec = with_state(with_meshes(std::move(spec), arguments.replay.ranks), arguments.state);
   return spec;
 }
 

@@ -21,7 +21,7 @@ const Preset& carried_text() {
 
 }  // namespace
 
-void require_cpu_arguments(const RunArguments& arguments) {
+void require_cpu_arguments(const ReplayArguments& arguments) {
   if (arguments.plan.empty())
     throw UsageError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
 }
@@ -56,6 +56,16 @@ std::string training_text(const std::string& path) {
 
 std::string text_name(const std::string& path) {
   return path.empty() ? std::string(carried_text().name) : path;
+}
+
+RunSettings training_settings(const TrainingArguments& training, int steps) {
+  return {.steps = steps,
+          .seed = training.seed,
+          .text = training_text(training.text),
+          .text_name = text_name(training.text),
+          .context_attention = context_attention(training.context),
+          .clip_norm = training.clip_norm,
+          .offload_optimizer = training.offload_optimizer};
 }
 
 }}  // namespace plumb::tools

@@ -5,11 +5,12 @@
 
 #include "planner/search/plan.h"
 #include "tools/inputs/arguments.h"
+#include "tools/runs/lower_plan.h"
 
 namespace plumb { inline namespace tools {
 
 /// Throws UsageError if the cpu backend is given no plan.
-void require_cpu_arguments(const RunArguments& arguments);
+void require_cpu_arguments(const ReplayArguments& arguments);
 
 /// Returns the plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
 Predicted runnable_prediction(const Plan& plan);
@@ -26,5 +27,9 @@ std::string training_text(const std::string& path);
 
 /// Returns the path, or the name of the built-in text if the path is empty.
 std::string text_name(const std::string& path);
+
+/// Returns the settings of a training of so many steps, with its text read. Throws InputError if the file cannot be
+/// read, and UsageError if the context attention has an unknown name.
+RunSettings training_settings(const TrainingArguments& training, int steps);
 
 }}  // namespace plumb::tools

@@ -46,23 +46,28 @@ std::vector<StageMesh> parse_meshes(const std::string& text) {
   }
 }
 
-void apply_layout_arguments(RunSpec& spec, const RunArguments& arguments) {
-  if (!arguments.meshes.empty()) {
-    spec.meshes = parse_meshes(arguments.meshes);
+RunSpec with_meshes(RunSpec spec, const MeshArguments& ranks) {
+  if (!ranks.meshes.empty()) {
+    spec.meshes = parse_meshes(ranks.meshes);
     if (static_cast<int>(spec.meshes.size()) != spec.grid.pipeline)
-      throw InputError(fmt::format("--meshes {}: there are {} pipeline ranks, give each one a mesh", arguments.meshes,
+      throw InputError(fmt::format("--meshes {}: there are {} pipeline ranks, give each one a mesh", ranks.meshes,
                                    spec.grid.pipeline));
-  } else if (!arguments.reshard.empty()) {
+  } else if (!ranks.reshard.empty()) {
     throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
   }
-  if (arguments.reshard == "direct") spec.resharding = Resharding::kDirect;
-  if (arguments.reshard == "broadcast") spec.resharding = Resharding::kBroadcast;
-  if (arguments.recompute_every > 0) {
+  if (ranks.reshard == "direct") spec.resharding = Resharding::kDirect;
+  if (ranks.reshard == "broadcast") spec.resharding = Resharding::kBroadcast;
+  return spec;
+}
+
+RunSpec with_state(RunSpec spec, const StateArguments& state) {
+  if (state.recompute_every > 0) {
     spec.rebuild = Rebuild::kLayers;
-    spec.rebuild_layers = arguments.recompute_every;
+    spec.rebuild_layers = state.recompute_every;
   }
-  spec.layerwise = arguments.zero_layerwise;
-  if (arguments.zero_by == "layer") spec.shard_by = ShardBy::kLayer;
+  spec.layerwise = state.zero_layerwise;
+  if (state.zero_by == "layer") spec.shard_by = ShardBy::kLayer;
+  return spec;
 }
 
 bool has_replicas(const RunSpec& spec) {

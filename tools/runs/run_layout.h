@@ -13,10 +13,12 @@ namespace plumb { inline namespace tools {
 /// named are 1. Throws UsageError unless the text is such a list.
 std::vector<StageMesh> parse_meshes(const std::string& text);
 
-/// Sets the meshes, the resharding, the recomputation of every so many layers and the unit that ZeRO divides, where the
-/// arguments ask for them. Throws UsageError if a resharding is asked for without meshes, and InputError if there is
-/// not one mesh for each pipeline rank.
-void apply_layout_arguments(RunSpec& spec, const RunArguments& arguments);
+/// Returns the spec on the meshes that are asked for. Throws InputError unless there is one for each pipeline rank, and
+/// UsageError if a resharding is asked for without meshes.
+RunSpec with_meshes(RunSpec spec, const MeshArguments& ranks);
+
+/// Returns the spec with the recomputation that is asked for, and with the unit that ZeRO is asked to divide.
+RunSpec with_state(RunSpec spec, const StateArguments& state);
 
 /// Returns true if some stage has copies whose gradients are reduced.
 bool has_replicas(const RunSpec& spec);

@@ -26,7 +26,7 @@ namespace {
 constexpr double kBytesPerKib = 1024;
 
 /// Returns the input of a plan, and sets `link` to the link of the plan's hops if it is known.
-TimedInput timed_plan(const RunArguments& arguments, std::optional<MessageLink>& link) {
+TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLink>& link) {
   if (!arguments.schedule.name.empty())
     throw UsageError(
         "--backend timed replays a plan's own schedule, or --schedule NAME with --costs: give one of them");
@@ -40,9 +40,9 @@ TimedInput timed_plan(const RunArguments& arguments, std::optional<MessageLink>&
                    .grid = {.data = plan.layout.data, .pipeline = plan.layout.pipeline}}};
 }
 
-TimedInput timed_schedule(const RunArguments& arguments) {
-  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs); });
-  if (arguments.burst_kib > 0 && costs.message_bytes == 0)
+TimedInput timed_schedule(const ReplayArguments& arguments) {
+  const CostsOption costs = read_option([&] { return parse_costs(arguments.timed.costs); });
+  if (arguments.timed.burst_kib > 0 && costs.message_bytes == 0)
     throw UsageError("--burst-kib delays messages that have a size: give mib= and gb_per_s= in --costs");
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
   const Schedule lowered = lowered_input(order, arguments.schedule);
@@ -54,33 +54,34 @@ TimedInput timed_schedule(const RunArguments& arguments) {
 
 }  // namespace
 
-TimedInput timed_input(const RunArguments& arguments) {
-  const bool has_costs = !arguments.costs.empty();
+TimedInput timed_input(const ReplayArguments& arguments) {
+  const bool has_costs = !arguments.timed.costs.empty();
   if (arguments.plan.empty() != has_costs || (has_costs && arguments.schedule.name.empty()))
     throw UsageError("the timed backend takes a plan file, or --schedule NAME with --costs: give one of them");
-  if (!arguments.meshes.empty() || !arguments.reshard.empty())
+  if (!arguments.ranks.meshes.empty() || !arguments.ranks.reshard.empty())
     throw UsageError(
         "--meshes and --reshard are for --backend cpu: the timed backend waits on ranks that are all alike");
   std::optional<MessageLink> link;
   if (has_costs && !arguments.link.empty()) link = read_link(arguments.link);
   TimedInput input = has_costs ? timed_schedule(arguments) : timed_plan(arguments, link);
-  input.spec.sends = sends_named(arguments.sends);
+  input.spec.sends = sends_named(arguments.timed.sends);
   if (input.spec.sends == Sends::kBlocking)
     throw UsageError(
         "sends that block their rank are a check of the order only: `plumb schedule check --sends blocking`");
   input.spec.watchdog = Seconds{arguments.watchdog_s};
   std::vector<SlowRank> slow;
-  for (const std::string& text : arguments.slow) slow.push_back(read_option([&] { return parse_slow_rank(text); }));
+  for (const std::string& text : arguments.timed.slow)
+    slow.push_back(read_option([&] { return parse_slow_rank(text); }));
   const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
   if (!slow.empty()) input.spec.speeds = rank_speeds(one_replica, slow);
-  double burst_bytes = arguments.burst_kib * kBytesPerKib;
+  double burst_bytes = arguments.timed.burst_kib * kBytesPerKib;
   if (link) {
     if (burst_bytes != 0) throw UsageError("a measured link has the card's burst: leave --burst-kib away");
     input.spec.costs = over_link(std::move(input.spec.costs), input.spec.schedule, *link);
     burst_bytes = static_cast<double>(link->burst_bytes);
   }
-  input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.shrink);
-  input.spec.burst_bytes = std::llround(burst_bytes / arguments.shrink);
+  input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.timed.shrink);
+  input.spec.burst_bytes = std::llround(burst_bytes / arguments.timed.shrink);
   input.predicted = simulate(input.spec.schedule, input.spec.costs, NetworkSpec{.speeds = input.spec.speeds},
                              {.sends = input.spec.sends, .burst_bytes = input.spec.burst_bytes});
   return input;

@@ -19,7 +19,7 @@ struct TimedInput {
 
 /// Returns the input that the arguments describe. Throws UsageError unless they give either a plan or a schedule with
 /// costs, or if options do not go together, and as plan_input, schedule_input, parse_costs and parse_slow_rank.
-TimedInput timed_input(const RunArguments& arguments);
+TimedInput timed_input(const ReplayArguments& arguments);
 
 /// Replays by the clock: on threads, or as one rank where mpirun or srun has started this process. Of several processes
 /// only the first returns a result. A step that is interrupted is written to `trace` (interrupted_trace). If `ends`

@@ -58,10 +58,10 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
 
-void write_trace(const std::vector<Timeline>& steps, const RunArguments& arguments) {
-  if (arguments.trace.empty() || steps.empty()) return;
-  write_file(arguments.trace, write_chrome_trace(steps.back()));
-  print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
+void write_trace(const std::vector<Timeline>& steps, const std::string& path) {
+  if (path.empty() || steps.empty()) return;
+  write_file(path, write_chrome_trace(steps.back()));
+  print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", path));
 }
 
 /// Says that a signal has ended the run before its last step, and returns the exit code.
@@ -73,7 +73,7 @@ int exit_code(const StopSignals& signals, int done, int steps, const std::string
 }
 
 /// Nothing is trained: what the replay lasts, beside what was predicted.
-int run_by_the_clock(const RunArguments& arguments) {
+int run_by_the_clock(const ReplayArguments& arguments) {
   TimedInput input = timed_input(arguments);
   input.spec.steps = arguments.steps.value_or(kRunSteps);
   const StopSignals signals;
@@ -82,7 +82,7 @@ int run_by_the_clock(const RunArguments& arguments) {
   if (!of_all_ranks) return kDone;  // the first process reports
   const TimedResult& result = *of_all_ranks;
   const int done = static_cast<int>(result.step_seconds.size());
-  write_trace(result.timelines, arguments);
+  write_trace(result.timelines, arguments.trace);
   if (arguments.json) {
     nlohmann::ordered_json times = nlohmann::ordered_json::array();
     for (const Seconds time : result.step_seconds) times.push_back(time.count());
@@ -104,9 +104,9 @@ int run_by_the_clock(const RunArguments& arguments) {
 }
 
 /// Returns what is kept of a training that ends early, as the end of a sentence.
-std::string kept_text(const RunArguments& arguments) {
-  if (arguments.checkpoint.empty()) return ", and without --checkpoint-dir what it has trained is lost";
-  return fmt::format(": go on from {} with --resume", checkpoint_path(arguments.checkpoint));
+std::string kept_text(const CheckpointArguments& checkpoint) {
+  if (checkpoint.folder.empty()) return ", and without --checkpoint-dir what it has trained is lost";
+  return fmt::format(": go on from {} with --resume", checkpoint_path(checkpoint.folder));
 }
 
 /// What trains, and how long its steps are expected to last.
@@ -117,37 +117,32 @@ struct Training {
 };
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
-  const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = arguments.backend == "cuda" ? runnable_prediction(plan) : cpu_prediction(plan);
-  RunSpec spec = lower_plan(plan, predicted,
-                            {.steps = steps,
-                             .seed = arguments.seed,
-                             .text = training_text(arguments.text),
-                             .text_name = text_name(arguments.text),
-                             .context_attention = context_attention(arguments.context),
-                             .clip_norm = arguments.clip_norm,
-                             .offload_optimizer = arguments.offload_optimizer});
-  apply_layout_arguments(spec, arguments);
-  Training training{.spec = scheduled(std::move(spec), plan, arguments.schedule),
+  const ReplayArguments& replay = arguments.replay;
+  const Plan plan = plan_input(replay.plan);
+  const Predicted predicted = replay.backend == "cuda" ? runnable_prediction(plan) : cpu_prediction(plan);
+  RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, steps));
+  spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);
+  Training training{.spec = scheduled(std::move(spec), plan, replay.schedule),
                     .title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout)),
                     .expected = steps * to_seconds(predicted.simulation.makespan)};
   training.spec.source = json_line(to_json(plan, version_text()));
-  if (!arguments.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
-  if (!arguments.meshes.empty()) training.title += " on meshes " + arguments.meshes;
+  if (!replay.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
+  if (!replay.ranks.meshes.empty()) training.title += " on meshes " + replay.ranks.meshes;
   return training;
 }
 
 Training training_of(const RunArguments& arguments, int steps) {
-  const bool names_file = arguments.plan.find('/') != std::string::npos || arguments.plan.ends_with(".json") ||
-                          std::filesystem::exists(arguments.plan);
-  if (!is_layer_model(arguments.plan) && !names_file)
-    throw InputError(fmt::format("{} is neither a plan's file nor a network: {}", arguments.plan,
-                                 did_you_mean(arguments.plan, layer_model_names())));
-  if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
+  const ReplayArguments& replay = arguments.replay;
+  const bool names_file = replay.plan.find('/') != std::string::npos || replay.plan.ends_with(".json") ||
+                          std::filesystem::exists(replay.plan);
+  if (!is_layer_model(replay.plan) && !names_file)
+    throw InputError(fmt::format("{} is neither a plan's file nor a network: {}", replay.plan,
+                                 did_you_mean(replay.plan, layer_model_names())));
+  if (!is_layer_model(replay.plan)) return training_of_plan(arguments, steps);
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
-  training.spec.source = fmt::format("{} split by {}", arguments.plan, arguments.layer_model.split);
-  training.title = fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name,
+  training.spec.source = fmt::format("{} split by {}", replay.plan, arguments.layer_model.split);
+  training.title = fmt::format("{}, {} on {} ranks", replay.plan, training.spec.schedule.name,
                                world_size(rank_grid_of(training.spec)));
   return training;
 }
@@ -155,42 +150,43 @@ Training training_of(const RunArguments& arguments, int steps) {
 }  // namespace
 
 int run_verb(const RunArguments& arguments) {
-  require_cuda_arguments_on_cuda(arguments);
-  if (!arguments.trace.empty()) require_writable(arguments.trace);
-  const int steps = arguments.steps.value_or(kRunSteps);
-  if (steps == 0 && (arguments.checkpoint.empty() || arguments.baseline || arguments.backend == "timed"))
+  const ReplayArguments& replay = arguments.replay;
+  require_cuda_arguments_on_cuda(replay);
+  if (!replay.trace.empty()) require_writable(replay.trace);
+  const int steps = replay.steps.value_or(kRunSteps);
+  if (steps == 0 && (arguments.checkpoint.folder.empty() || arguments.baseline || replay.backend == "timed"))
     throw UsageError(
         "--steps 0 trains nothing and writes the initial weights as a checkpoint: give --checkpoint-dir, without "
         "--baseline, or more steps");
-  if (arguments.backend == "timed") return run_by_the_clock(arguments);
-  require_cpu_arguments(arguments);
-  const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
+  if (replay.backend == "timed") return run_by_the_clock(replay);
+  require_cpu_arguments(replay);
+  const CudaLibrary* gpu = replay.backend == "cuda" ? &require_cuda(replay.cuda) : nullptr;
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
-  spec.watchdog = Seconds{arguments.watchdog_s};
+  spec.watchdog = Seconds{replay.watchdog_s};
   std::optional<RunSpec> alone;
   if (arguments.baseline) alone = baseline_of(spec);
 
   RunOptions options;
   std::optional<FileLock> lock;
-  if (!arguments.checkpoint.empty()) {
-    if (launched_rank() == 0) lock.emplace(prepare_checkpoints(arguments.checkpoint));
-    if (arguments.resume) {
-      spec.resume = std::make_shared<TrainingState>(read_checkpoint(arguments.checkpoint));
-      spec.resume_name = checkpoint_path(arguments.checkpoint);
+  if (!arguments.checkpoint.folder.empty()) {
+    if (launched_rank() == 0) lock.emplace(prepare_checkpoints(arguments.checkpoint.folder));
+    if (arguments.checkpoint.resume) {
+      spec.resume = std::make_shared<TrainingState>(read_checkpoint(arguments.checkpoint.folder));
+      spec.resume_name = checkpoint_path(arguments.checkpoint.folder);
     }
-    options.checkpoint_every = arguments.checkpoint_every > 0 ? arguments.checkpoint_every : std::max(steps, 1);
-    options.checkpoint = [&](const TrainingState& state) { write_checkpoint(arguments.checkpoint, state); };
+    options.checkpoint_every = arguments.checkpoint.every > 0 ? arguments.checkpoint.every : std::max(steps, 1);
+    options.checkpoint = [&](const TrainingState& state) { write_checkpoint(arguments.checkpoint.folder, state); };
   }
 
-  options.interrupted = interrupted_trace(arguments.trace);
+  options.interrupted = interrupted_trace(replay.trace);
   std::optional<StopSignals> signals;
-  if (gpu == nullptr || !trains_apart(*gpu, spec, arguments)) signals.emplace();
+  if (gpu == nullptr || !trains_apart(*gpu, spec, replay.cuda)) signals.emplace();
   options.ends = [&signals] { return signals && signals->has_come(); };
   const std::optional<RunResult> of_all_ranks =
       gpu != nullptr
           ? run_on_cuda(
-                *gpu, spec, arguments, training.expected,
+                *gpu, spec, replay.cuda, training.expected,
                 {.checkpoint_every = options.checkpoint_every, .checkpoint = options.checkpoint, .ends = options.ends})
           : run_on_cpu(spec, options, training.expected);
   if (!of_all_ranks) return kDone;  // the first process reports
@@ -201,14 +197,14 @@ int run_verb(const RunArguments& arguments) {
     baseline = with_progress("on one rank", training.expected, [&] { return run(*alone, {.ends = options.ends}); });
   if (options.ends()) baseline.reset();  // it may have ended early too
   const auto end = [&]() -> int {
-    if (done < steps) return exit_code(*signals, done, steps, kept_text(arguments));
+    if (done < steps) return exit_code(*signals, done, steps, kept_text(arguments.checkpoint));
     if (!alone || baseline) return kDone;
     print_note(fmt::format("plumb: {} has ended the training on one rank, for --baseline", signals->name()));
     return signals->exit_code();
   };
 
-  write_trace(result.timelines, arguments);
-  if (arguments.json) {
+  write_trace(result.timelines, replay.trace);
+  if (replay.json) {
     nlohmann::ordered_json answer = run_json(result);
     if (baseline) answer["baseline_losses"] = baseline->losses;
     print_answer(json_answer(answer));

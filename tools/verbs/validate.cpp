@@ -104,18 +104,18 @@ Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
 }
 
 /// What the run is held against: of the plan's ranks, or of meshes of different shape in their place.
-Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
-  const bool on_gpu = arguments.backend == "cuda";
-  const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster);
-  if (arguments.meshes.empty()) {
+Predicted prediction_of(const Plan& plan, const ReplayArguments& replay) {
+  const bool on_gpu = replay.backend == "cuda";
+  const std::optional<MessageLink> link = hop_link(replay.link, plan.cluster);
+  if (replay.ranks.meshes.empty()) {
     Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
     return link ? over_measured_link(std::move(predicted), *link) : predicted;
   }
   if (on_gpu) throw UsageError("--meshes is for --backend cpu: a GPU's ranks are all alike");
-  if (!arguments.link.empty())
+  if (!replay.link.empty())
     throw UsageError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
   MeshPrediction meshes =
-      predict_meshes(plan, arguments.meshes, arguments.reshard.empty() ? kDefaultReshard : arguments.reshard);
+      predict_meshes(plan, replay.ranks.meshes, replay.ranks.reshard.empty() ? kDefaultReshard : replay.ranks.reshard);
   double bytes = 0;
   for (std::size_t rank = 0; rank < meshes.stages.layouts.size(); ++rank) {
     const Layout& layout = meshes.stages.layouts[rank];
@@ -127,25 +127,19 @@ Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
 }
 
 /// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
-std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
-  const bool on_gpu = arguments.backend == "cuda";
-  require_cpu_arguments(arguments);
-  if (!arguments.schedule.name.empty())
+std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int steps) {
+  const ReplayArguments& replay = arguments.replay;
+  const bool on_gpu = replay.backend == "cuda";
+  require_cpu_arguments(replay);
+  if (!replay.schedule.name.empty())
     throw UsageError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
-  const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
-  Plan plan = plan_input(arguments.plan);
+  const CudaLibrary* gpu = on_gpu ? &require_cuda(replay.cuda) : nullptr;
+  Plan plan = plan_input(replay.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
-  const Predicted predicted = prediction_of(plan, arguments);
-  RunSpec spec = lower_plan(plan, predicted,
-                            {.steps = kWarmupSteps + steps,
-                             .seed = arguments.seed,
-                             .text = training_text(arguments.text),
-                             .text_name = text_name(arguments.text),
-                             .context_attention = context_attention(arguments.context),
-                             .clip_norm = arguments.clip_norm,
-                             .offload_optimizer = arguments.offload_optimizer});
-  apply_layout_arguments(spec, arguments);
-  spec.watchdog = Seconds{arguments.watchdog_s};
+  const Predicted predicted = prediction_of(plan, replay);
+  RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, kWarmupSteps + steps));
+  spec = with_meshes(std::move(spec), replay.ranks);
+  spec.watchdog = Seconds{replay.watchdog_s};
   spec.source = json_line(to_json(plan, version_text()));
   if (launched_rank() == 0) announce(predicted.simulation.makespan);
   if (!arguments.output.empty() && launched_rank() == 0) {
@@ -153,11 +147,12 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  Replayed replayed{.title = fmt::format(
-                        "{}, {}{}, {} ranks on {}", plan.model.name, to_text(plan.layout),
-                        arguments.meshes.empty() ? "" : ", meshes " + arguments.meshes, world_size(rank_grid_of(spec)),
-                        on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
-                    .predicted = predicted.simulation.timeline};
+  Replayed replayed{
+      .title = fmt::format("{}, {}{}, {} ranks on {}", plan.model.name, to_text(plan.layout),
+                           replay.ranks.meshes.empty() ? "" : ", meshes " + replay.ranks.meshes,
+                           world_size(rank_grid_of(spec)),
+                           on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
+      .predicted = predicted.simulation.timeline};
   const auto speed_now = [&]() -> std::optional<MachineSpeed> {
     if (on_gpu || launched_ranks() > 1) return {};
     return machine_speed(plan.cluster, world_size(rank_grid_of(spec)), kSpeedBudget);
@@ -165,12 +160,12 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   replayed.machine.before = speed_now();
   const OtherProgramsClock others;
   std::optional<StopSignals> signals;
-  if (!on_gpu || !trains_apart(*gpu, spec, arguments)) signals.emplace();
+  if (!on_gpu || !trains_apart(*gpu, spec, replay.cuda)) signals.emplace();
   const auto ends = [&signals] { return signals && signals->has_come(); };
   for (int i = 0; i < arguments.repeat && goes_on(replayed); ++i) {
     std::optional<RunResult> result =
-        on_gpu ? run_on_cuda(*gpu, spec, arguments, expected, {.ends = ends})
-               : run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace), .ends = ends}, expected);
+        on_gpu ? run_on_cuda(*gpu, spec, replay.cuda, expected, {.ends = ends})
+               : run_on_cpu(spec, {.interrupted = interrupted_trace(replay.trace), .ends = ends}, expected);
     if (!result) continue;
     const bool is_whole = std::ssize(result->timelines) == spec.steps;
     if (on_gpu && i == 0 && !result->timelines.empty()) replayed.title += "; " + result->timelines.back().title;
@@ -185,10 +180,11 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
 }
 
 /// Nothing on all but the first of several processes.
-std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int steps) {
+std::optional<Replayed> replay_by_the_clock(const ValidateArguments& arguments, int steps) {
+  const ReplayArguments& replay = arguments.replay;
   if (!arguments.output.empty())
     throw UsageError("-o writes the prediction of a plan that is trained; `plumb simulate --json` says this one");
-  TimedInput input = timed_input(arguments);
+  TimedInput input = timed_input(replay);
   input.spec.steps = kTimedWarmupSteps + steps;
   if (launched_rank() == 0) announce(input.predicted.makespan);
   Replayed replayed{.title = fmt::format("{}: replayed by the clock on {} {}", input.title, world_size(input.spec.grid),
@@ -198,7 +194,7 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
   const StopSignals signals;
   const auto ends = [&signals] { return signals.has_come(); };
   for (int i = 0; i < arguments.repeat && goes_on(replayed); ++i) {
-    std::optional<TimedResult> result = replay_timed(input, arguments.trace, ends);
+    std::optional<TimedResult> result = replay_timed(input, replay.trace, ends);
     if (!result) continue;
     const bool is_whole = std::ssize(result->timelines) == input.spec.steps;
     take_measured(replayed, result->timelines, kTimedWarmupSteps);
@@ -211,17 +207,18 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
 
 }  // namespace
 
-int validate_verb(const RunArguments& arguments) {
-  require_cuda_arguments_on_cuda(arguments);
-  for (const std::string& path : {arguments.trace, arguments.output, arguments.svg, arguments.lanes}) {
+int validate_verb(const ValidateArguments& arguments) {
+  const ReplayArguments& replay = arguments.replay;
+  require_cuda_arguments_on_cuda(replay);
+  for (const std::string& path : {replay.trace, arguments.output, arguments.svg, arguments.lanes}) {
     if (!path.empty()) require_writable(path);
   }
-  if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
+  if (arguments.recalibrate_s > 0 && replay.backend != "cpu")
     throw UsageError("--recalibrate measures the kernels of --backend cpu: leave it away");
-  const int steps = arguments.steps.value_or(kValidateSteps);
+  const int steps = replay.steps.value_or(kValidateSteps);
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
-      arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_plan(arguments, steps);
+      replay.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_plan(arguments, steps);
   if (!of_all_ranks) return kDone;  // the first process reports
   const Replayed& replayed = *of_all_ranks;
   if (replayed.measured.empty()) {
@@ -233,9 +230,9 @@ int validate_verb(const RunArguments& arguments) {
   const auto nearest_to_median = std::ranges::min_element(replayed.measured, {}, [&](const Timeline& t) {
     return std::abs((makespan_of(t) - comparison.step.measured).count());
   });
-  if (!arguments.trace.empty()) {
-    write_file(arguments.trace, write_chrome_trace(*nearest_to_median));
-    print_note(fmt::format("wrote {}: the median step", arguments.trace));
+  if (!replay.trace.empty()) {
+    write_file(replay.trace, write_chrome_trace(*nearest_to_median));
+    print_note(fmt::format("wrote {}: the median step", replay.trace));
   }
   if (!arguments.svg.empty()) {
     write_file(arguments.svg, draw_svg({replayed.predicted, *nearest_to_median}));
@@ -245,7 +242,7 @@ int validate_verb(const RunArguments& arguments) {
     write_file(arguments.lanes, write_compared_trace(replayed.predicted, *nearest_to_median));
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
-  if (arguments.json) {
+  if (replay.json) {
     nlohmann::ordered_json answer = {
         {"title", replayed.title}, {"date", today()}, {"load", load}, {"machine", to_json(replayed.machine)}};
     answer.update(comparison_json(comparison, replayed.losses));

@@ -28,7 +28,7 @@ int memory_verb(const MemoryArguments& arguments);
 int whatif_verb(const WhatifArguments& arguments);
 int score_verb(const ScoreArguments& arguments);
 int run_verb(const RunArguments& arguments);
-int validate_verb(const RunArguments& arguments);
+int validate_verb(const ValidateArguments& arguments);
 int calibrate_verb(const CalibrateArguments& arguments);
 int trace_info_verb(const TraceArguments& arguments);
 

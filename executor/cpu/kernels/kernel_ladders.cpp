@@ -8,13 +8,13 @@ namespace {
 constexpr std::initializer_list<std::int64_t> kTokens = {32, 128, 512, 2048};
 constexpr std::initializer_list<std::int64_t> kChannels = {64, 256, 1024, 4096};
 
-/// One image at a layer of AlexNet or VGG: {height, width, channels, filters, kernel, stride, padding, groups}.
+/// Convolutions of one image in AlexNet or VGG: {height, width, channels, filters, kernel, stride, padding, groups}.
 constexpr std::initializer_list<std::initializer_list<std::int64_t>> kConvolutions = {
     {14, 14, 32, 32, 3, 1, 1, 1},   {27, 27, 96, 256, 5, 1, 2, 2},  {13, 13, 256, 384, 3, 1, 1, 1},
     {224, 224, 3, 96, 11, 4, 2, 1}, {56, 56, 128, 256, 3, 1, 1, 1}, {28, 28, 256, 512, 3, 1, 1, 1},
     {14, 14, 512, 512, 3, 1, 1, 1}, {224, 224, 3, 64, 3, 1, 1, 1}};
 
-/// {height, width, channels, kernel, stride}
+/// Poolings of one image: {height, width, channels, kernel, stride}.
 constexpr std::initializer_list<std::initializer_list<std::int64_t>> kPoolings = {
     {13, 13, 256, 3, 2}, {55, 55, 96, 3, 2}, {28, 28, 512, 2, 2}, {224, 224, 64, 2, 2}};
 
@@ -72,7 +72,7 @@ std::vector<KernelCall> other_kernel_ladder() {
   std::vector<KernelCall> calls;
   for (const std::int64_t rows : kTokens)
     for (const std::int64_t columns : kChannels) {
-      for (const std::int64_t variant : {0, 1})  // layer norm, gated, with positions
+      for (const std::int64_t variant : {0, 1})  // 1: layer norm, gated activation, embedding with positions
         for (const KernelKind kind :
              {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
               KernelKind::kActivationBackward, KernelKind::kEmbeddingForward, KernelKind::kEmbeddingBackward})

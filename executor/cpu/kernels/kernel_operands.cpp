@@ -10,9 +10,9 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::size_t kRoundElements = 8 << 20;    // 32 MiB go round
-constexpr std::size_t kPatternElements = 1 << 16;  // values repeat
-constexpr std::int64_t kVocab = 1024;              // of embeddings; cross-entropy's targets stay below 64
+constexpr std::size_t kRoundElements = 8 << 20;    // cold memory goes round in 32 MiB
+constexpr std::size_t kPatternElements = 1 << 16;  // period of the values
+constexpr std::int64_t kVocab = 1024;              // vocabulary of embeddings; cross-entropy's targets stay below 64
 
 void call_gemm(const std::vector<std::int64_t>& shape, KernelOperands& with) {
   const GemmSize size{shape[0], shape[1], shape[2]};
@@ -26,7 +26,7 @@ void call_gemm(const std::vector<std::int64_t>& shape, KernelOperands& with) {
     case GemmForm::kInputGrad:
       return linear_input_grad(result, made, kept, size);
     case GemmForm::kWeightGrad:
-    default:  // fused forms are of devices
+    default:  // fused forms occur on devices only
       return linear_weight_grad(result, made, kept, size);
   }
 }

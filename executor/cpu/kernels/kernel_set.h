@@ -1,7 +1,7 @@
 #pragma once
-// The CPU kernels as the layers call them: one method a KernelKind (and GEMM form), which runs the kernel and, if
-// somebody keeps a log, writes down the call. Layers reach kernels through here alone, so the log is what really ran; a
-// test holds it against layer_kernels().
+// The CPU kernels as the layers call them. Each KernelKind (and GEMM form) has one method, which runs the kernel and,
+// if there is a log, writes down the call. Layers reach kernels only through this class, so the log holds the calls
+// that really ran; a test compares it with layer_kernels().
 
 #include <cstdint>
 #include <initializer_list>
@@ -23,7 +23,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// Gain [C] of a norm, and its bias [C] (null for RMSNorm); of its gradients alike.
+/// Gain [C] and bias [C] of a norm (bias null for RMSNorm), and the gradients of both.
 struct NormParameters {
   const float* gain = nullptr;
   const float* bias = nullptr;
@@ -35,16 +35,16 @@ struct NormGradients {
 
 class CpuKernelSet {
  public:
-  /// `log` may be null; otherwise it outlives the set and is written by one thread.
+  /// `log` may be null; otherwise it must outlive the set, and only one thread may write it.
   explicit CpuKernelSet(std::vector<KernelCall>* log = nullptr) : log_(log) {}
 
-  // Shapes: as in kernels/cpu, whose functions these call.
+  // The shapes are those of the functions in kernels/cpu, which these methods call.
   void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const;
   void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) const;
   void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) const;
 
-  /// The same products for each expert, of the rows that are its own: x and y (or dx and dy) have those of one behind
-  /// those of the other, and weights lie one behind the other, [out, in] each. Written down as one call of even shares.
+  /// Products like linear_*() for each expert, of its own rows. In x and y (or dx and dy) the rows of one expert follow
+  /// those of the expert before, and so do the experts' weights, [out, in] each. The log has one call of even shares.
   void experts_forward(float* y, const float* x, const float* weights, std::span<const std::int64_t> rows,
                        std::int64_t out, std::int64_t in) const;
   void experts_input_grad(float* dx, const float* dy, const float* weights, std::span<const std::int64_t> rows,
@@ -64,14 +64,14 @@ class CpuKernelSet {
   void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
                           const float* log_sum_exp, const AttentionSize& size, float* scratch) const;
 
-  // Slices have no KernelKind: they are not written down.
+  // Attention of slices has no KernelKind, so the log does not have it.
   void attention_slice_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
                                const AttentionSlice& slice, float* scratch) const;
   void attention_slice_backward(float* dqkv, float* dkeys_values, const float* doutput, const float* qkv,
                                 const float* keys_values, const float* output, const float* log_sum_exp,
                                 const AttentionSlice& slice, float* scratch) const;
 
-  /// statistics: [R] rstd for RMSNorm; [2R] means, then rstd for LayerNorm.
+  /// statistics: [R] reciprocal standard deviations for RMSNorm; [2R] means, then these, for LayerNorm.
   void norm_forward(NormKind kind, float* y, float* statistics, const float* x, const NormParameters& parameters,
                     const NormSize& size, double epsilon) const;
   void norm_backward(NormKind kind, float* dx, const NormGradients& gradients, const float* dy,
@@ -87,7 +87,7 @@ class CpuKernelSet {
   void rotary(float* x, const float* table, const RotarySize& size, RotaryDirection direction) const;
   void residual_add(float* z, const float* x, const float* y, std::int64_t rows, std::int64_t columns) const;
 
-  /// Tokens and rows are [T], T = b*s; positions and dpositions may be null.
+  /// tokens: [T], y and dy: [T, h], with T = b*s. positions and dpositions may be null.
   void embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
                          const EmbeddingLayer& layer, const LayerWork& work) const;
   void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
@@ -100,7 +100,7 @@ class CpuKernelSet {
   void convolution_weight_grad(float* dfilters, const float* dy, const float* x, const ConvolutionSize& size,
                                float* scratch) const;
 
-  /// places: null for the average.
+  /// places: null for average pooling.
   void pooling_forward(PoolingKind kind, float* y, std::int32_t* places, const float* x, const PoolingSize& size) const;
   void pooling_backward(PoolingKind kind, float* dx, const float* dy, const std::int32_t* places,
                         const PoolingSize& size) const;
@@ -112,7 +112,7 @@ class CpuKernelSet {
   void gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const;
   void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability) const;
 
-  /// The same for runs of rows that lie one behind the other; one call.
+  /// Dropout of several runs of rows that lie one behind the other, as one call.
   void dropout(float* y, const float* x, const DropoutKey& key, std::span<const DropoutRows> runs,
                double probability) const;
   double squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns,

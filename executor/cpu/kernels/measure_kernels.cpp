@@ -14,17 +14,17 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr Seconds kShortestRun{50e-6};      // a hundred times what asking for the processor time takes
-constexpr double kKernelBudgetShare = 0.1;  // of the time left that one call's repeats may take
+constexpr Seconds kShortestRun{50e-6};      // a hundred times the cost of reading the processor time
+constexpr double kKernelBudgetShare = 0.1;  // share of the time left that one call's repeats may take
 constexpr int kLeastKernelRepeats = 3;
 constexpr int kMostKernelRepeats = 25;
-constexpr int kRounds = 8;  // over which the repeats are spread
+constexpr int kRounds = 8;  // rounds over which the repeats are spread
 
 Seconds clock_time() {
   return std::chrono::steady_clock::now().time_since_epoch();
 }
 
-/// What this thread has had of a processor.
+/// Returns how long this thread has had a processor.
 Seconds processor_time() {
   std::timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -33,12 +33,12 @@ Seconds processor_time() {
 
 using Clock = Seconds (*)();
 
-/// Where every busy rank can have a core, the processor's.
+/// Returns the processor time's clock where every busy rank can have a core, otherwise the wall clock.
 Clock clock_for(int busy_ranks) {
   return busy_ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? processor_time : clock_time;
 }
 
-/// Of one call, on operands that are as new.
+/// Returns the time of one call, on renewed operands.
 Seconds time_run(const KernelCall& call, int calls, KernelOperands& with, Clock clock) {
   with.renew();
   const Seconds start = clock();
@@ -46,16 +46,16 @@ Seconds time_run(const KernelCall& call, int calls, KernelOperands& with, Clock 
   return (clock() - start) / calls;
 }
 
-/// What calls of one kind are ordered and extrapolated by.
+/// Returns the work by which calls of one kind are ordered and extrapolated.
 double work_of(const KernelCall& call) {
   return call.flops + call.elements_moved;
 }
 
-/// A call that is measured: how often, and what came out so far.
+/// A call that is measured, how often it is made, and its times so far.
 struct Measured {
   const KernelCall* call = nullptr;
-  int repeats = 0;  // of all rounds, on each rank
-  int calls = 1;    // of each repeat
+  int repeats = 0;  // repeats of all rounds, on each rank
+  int calls = 1;    // calls of each repeat
   std::vector<Seconds> times;
 };
 
@@ -77,9 +77,9 @@ class KernelBench {
   }
 
  private:
-  /// Decides what is measured, and measures it for the first time.
+  /// Decides which calls are measured, and measures them for the first time.
   void first_round(const KernelLadder& ladder) {
-    std::array<double, kKernelKindCount> seconds_per_work{};  // of the kind's last call
+    std::array<double, kKernelKindCount> seconds_per_work{};  // rate of the kind's last call
     Seconds left = ladder.budget;
     for (std::size_t i = 0; i < ladder.calls.size(); ++i) {
       const KernelCall& call = ladder.calls[i];
@@ -89,7 +89,7 @@ class KernelBench {
         continue;
       const Seconds before = clock_time();
       const Seconds one = time_run(call, 1, *operands_[0], clock_time);
-      const Seconds renewed = clock_time() - before;  // and called once
+      const Seconds renewed = clock_time() - before;  // operands renewed, and one call
       Measured& measured = measured_.emplace_back();
       measured.call = &call;
       measured.calls = std::max(1, static_cast<int>(kShortestRun / one));
@@ -110,7 +110,7 @@ class KernelBench {
     std::vector<std::vector<Seconds>> times(ranks);
     std::barrier<> together(static_cast<std::ptrdiff_t>(ranks));
     const auto work = [&](std::size_t rank) {
-      if (first) time_run(*measured.call, 1, *operands_[rank], clock_);  // memory is touched; not counted
+      if (first) time_run(*measured.call, 1, *operands_[rank], clock_);  // not counted: touches the memory
       for (int i = 0; i < repeats; ++i) {
         together.arrive_and_wait();
         times[rank].push_back(time_run(*measured.call, measured.calls, *operands_[rank], clock_));

@@ -13,9 +13,10 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-// Ring.
+// The ring.
 
-/// The runs of tokens that a rank of the group has of slices [first, last], as they lie in a buffer of these.
+/// Returns the runs of tokens that a rank of the group has of slices [first, last], placed as in a buffer of these
+/// slices.
 std::vector<AttentionRun> runs_of(const CpuContext& context, const ContextSeat& seat, int first, int last) {
   std::vector<AttentionRun> runs;
   std::int64_t rows = 0;
@@ -30,8 +31,8 @@ std::vector<AttentionRun> runs_of(const CpuContext& context, const ContextSeat& 
   return runs;
 }
 
-/// Calls visit(piece) for the runs of this rank's queries and of the owner's keys, which the slices before have too;
-/// those in the future are left out.
+/// Calls visit(piece) for each pair of a run of this rank's queries and a run of the owner's keys, slices before
+/// included. Keys in the future of the queries are left out.
 template <class Visit>
 void for_each_piece(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, int owner,
                     Visit visit) {
@@ -44,7 +45,7 @@ void for_each_piece(const CpuContext& context, const AttentionSize& size, const 
         visit(AttentionPiece{size, queries, keys});
 }
 
-/// The slice's rows among those that this rank keeps of its sequences.
+/// Returns the slice's rows among the rows that this rank keeps of its sequences.
 AttentionSlice own_rows_of(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat) {
   AttentionSize kept = size;
   kept.sequence = context.whole_sequence / seat.ranks;
@@ -55,7 +56,7 @@ std::int64_t key_columns(const AttentionSize& size) {
   return 2 * size.kv_heads * size.head_size;
 }
 
-/// Rows of a block that goes round: of the slice and of those before.
+/// Returns the rows of a block that goes round: those of the slice and of the slices before.
 std::int64_t block_rows(const CpuContext& context, const AttentionSize& size) {
   return own_tokens_before(context) + size.sequence;
 }
@@ -68,7 +69,7 @@ void for_each_kept_run(const CpuContext& context, const AttentionSize& size, con
   for (std::int64_t sequence = 0; sequence < size.batch; ++sequence) visit(sequence * kept, sequence * block, block);
 }
 
-/// This rank's block of keys and values; those of the slice are kept for the slices behind.
+/// Fills this rank's block of keys and values. Those of the slice are kept for the slices behind.
 void fill_block(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, SequenceSaved* sequence,
                 float* block, const float* qkv) {
   const AttentionSlice own = own_rows_of(context, size, seat);
@@ -84,8 +85,8 @@ void fill_block(const CpuContext& context, const AttentionSize& size, const Cont
   });
 }
 
-/// What all queries of the slice owe to this rank's block goes to its slice's columns of dqkv, with what the slices
-/// behind owe to it, and is kept for the slices before.
+/// Writes the gradients of this rank's block to its slice's columns of dqkv, together with the gradients from the
+/// slices behind. The gradients for the slices before are kept.
 void take_block_gradients(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
                           SequenceSaved* sequence, float* dqkv, const float* block) {
   const AttentionSlice own = own_rows_of(context, size, seat);
@@ -102,7 +103,7 @@ void take_block_gradients(const CpuContext& context, const AttentionSize& size, 
   if (context.slice == 0) *sequence = {};
 }
 
-/// Calls attend(owner, keys and values) for each rank's block, this rank's first; the next block travels meanwhile.
+/// Calls attend(owner, keys and values) for each rank's block, this rank's first, while the next block travels.
 template <class Attend>
 void pass_round(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, SequenceSaved* sequence,
                 const float* qkv, Attend attend) {
@@ -120,9 +121,9 @@ void pass_round(const CpuContext& context, const AttentionSize& size, const Cont
   }
 }
 
-// Ulysses.
+// Ulysses (Jacobs et al. 2023).
 
-/// Queries, keys and values of a row, or the queries' outputs alone: elements of each, over all heads of this rank.
+/// Elements of a row's queries, keys and values, or of its outputs alone, over all heads of this rank.
 struct RowParts {
   std::array<std::int64_t, 3> elements{};
   std::int64_t sum() const { return elements[0] + elements[1] + elements[2]; }
@@ -163,7 +164,7 @@ void for_each_run(const AttentionSize& size, std::int64_t row_elements, int memb
       visit((sequence * members + member) * run, (member * size.batch + sequence) * run, run);
 }
 
-/// [b*S, row] of this rank's tokens becomes [b*s, row/n], its share of the heads of all tokens.
+/// Returns this rank's share of the heads of all tokens, [b*s, row/n], from all heads of its own tokens, [b*S, row].
 Tensor heads_of_all_tokens(const CpuContext& context, const AttentionSize& size, const RowParts& parts,
                            const float* own) {
   const int n = std::max(1, context.groups.context->members());
@@ -180,7 +181,7 @@ Tensor heads_of_all_tokens(const CpuContext& context, const AttentionSize& size,
   return outgoing;
 }
 
-/// The way back, into `own`.
+/// Exchanges in the reverse direction, into `own`.
 void own_tokens_of_heads(const CpuContext& context, const AttentionSize& size, const RowParts& parts, float* own,
                          const Tensor& all) {
   const int n = std::max(1, context.groups.context->members());
@@ -233,7 +234,7 @@ void ring_attention_backward(const CpuContext& context, const AttentionSize& siz
   Tensor gradients = context.pool->take_zeros(size.batch * block_rows(context, size) * key_columns(size));
   Tensor arriving = context.pool->take(gradients.elements());
   pass_round(context, size, seat, sequence, qkv, [&](int owner, const float* keys_values) {
-    if (owner != seat.rank) {  // those of this block come behind it
+    if (owner != seat.rank) {  // the gradients of this block arrive behind it
       context.groups.context->run(shift(arriving.values(), std::as_const(gradients).values()));
       std::swap(gradients, arriving);
     }

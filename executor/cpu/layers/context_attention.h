@@ -1,29 +1,33 @@
 #pragma once
-// Attention of a context group, whose ranks have some tokens of every sequence each
-// (executor/division/context_division.h). Shapes: b sequences, S of their s tokens here, a heads, k kv heads and d
-// channels a head of this tensor rank. Where sequences are cut into slices, s and S are those of the slice, whose
-// queries see the slices before too: their keys and values, and what is owed to them, are kept in a SequenceSaved,
-// otherwise null; the last slice's backward comes first.
+// Attention in a context group, each of whose ranks has some tokens of every sequence
+// (executor/division/context_division.h). Shapes: b sequences, S of their s tokens on this rank, a heads, k kv heads
+// and d channels a head of this tensor rank.
+//
+// If sequences are cut into slices, s and S count the tokens of the slice, and its queries also see the slices before
+// it. The keys and values of these, and the gradients that are still to be added to them, are kept in a SequenceSaved,
+// which is null for whole sequences. The last slice's backward comes first.
 
 #include "executor/cpu/layers/layer.h"
 
 namespace plumb { inline namespace executor {
 
-/// Elements of context.scratch that the ring needs.
+/// Returns the elements of context.scratch that the ring needs.
 std::int64_t ring_attention_scratch_elements(const AttentionSize& size, std::int64_t sequence, const ContextSeat& seat);
 
-/// Keys and values go round, each block on its way while the one before is attended to; what a rank's queries see of a
-/// block is merged by log-sum-exp. size.sequence is S. qkv: [b*S, (a+2k)*d], output: [b*S, a*d], log_sum_exp: [b, a, S]
+/// Ring attention: blocks of keys and values are passed round the group, and the next block travels while one is
+/// attended to. The outputs for the blocks are merged by log-sum-exp. size.sequence is S. qkv: [b*S, (a+2k)*d]; output:
+/// [b*S, a*d]; log_sum_exp: [b, a, S]
 void ring_attention_forward(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
                             SequenceSaved* sequence, float* output, float* log_sum_exp, const float* qkv);
 
-/// Keys and values go round once more, and their gradients with them until they are back. dqkv: [b*S, (a+2k)*d]
+/// Keys and values go round once more, and their gradients travel with them until they are back at their rank. dqkv:
+/// [b*S, (a+2k)*d]
 void ring_attention_backward(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
                              SequenceSaved* sequence, float* dqkv, const float* doutput, const float* qkv,
                              const float* output, const float* log_sum_exp);
 
-/// Ulysses. size is that of the rank's own tokens: of whole sequences it has a/n heads. Returns qkv as the all-to-all
-/// has made it, [b*s, (a+2k)/n*d], for the backward; log_sum_exp: [b, a/n, s]; output: [b*S, a*d]
+/// Ulysses attention. `size` describes the rank's own tokens; of whole sequences the rank has a/n heads. Returns the
+/// result of the all-to-all on qkv, [b*s, (a+2k)/n*d], for the backward. log_sum_exp: [b, a/n, s]; output: [b*S, a*d]
 Tensor ulysses_attention_forward(const CpuContext& context, const AttentionSize& size, SequenceSaved* sequence,
                                  float* output, float* log_sum_exp, const float* qkv);
 

@@ -1,4 +1,4 @@
-// Convolution, bias and ReLU on the CPU. b images, [H, W, C] before and [P, F] behind, E elements of a filter.
+// Convolution, bias and ReLU on the CPU: b images, [H, W, C] before and [P, F] behind, E elements of a filter.
 
 #include <utility>
 

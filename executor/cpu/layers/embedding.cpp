@@ -1,5 +1,5 @@
 // Token and position embedding on the CPU. Symbols as in kernels/layer/layer.h. A tensor rank has V/t rows of the token
-// table and looks up the tokens among them; the first adds the positions, whose table every rank has.
+// table and looks up the tokens that lie in them. The first tensor rank adds the positions, whose table every rank has.
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@ namespace plumb { inline namespace executor {
 namespace {
 
 struct EmbeddingSaved : LayerSaved {
-  Tensor tokens;           // [T] as rows of this rank's table, negative if another has them
+  Tensor tokens;           // [T] rows of this rank's table; negative if another rank has the row
   Tensor output_gradient;  // [own rows, h], between the input and the weight gradient
 
   std::vector<Tensor*> tensors() override { return {&tokens, &output_gradient}; }
@@ -92,9 +92,9 @@ class CpuEmbedding : public CpuLayer {
     visit(place.slice.count * h, place.second_slice.first * h, place.second_slice.count * h);
   }
 
-  /// The position table's rows of the tokens here; null without positions.
+  /// Returns the position table's rows of the tokens on this rank; null without positions.
   struct OwnPositions {
-    Tensor copied;  // of a context rank
+    Tensor copied;  // the rows of a context rank, copied together
     const float* rows = nullptr;
   };
   OwnPositions own_positions(const LayerCall& call) const {
@@ -108,15 +108,15 @@ class CpuEmbedding : public CpuLayer {
     return own;
   }
 
-  /// The row of the position table that a slice begins with; null without positions.
+  /// Returns the row of the position table with which a slice begins; null without positions.
   template <class T>
   T* positions_from(T* block, const CpuContext& context) const {
     return positions_at_ < 0 ? nullptr : block + positions_at_ + context.first_token * layer_.hidden;
   }
 
-  EmbeddingLayer layer_;  // of this rank
+  EmbeddingLayer layer_;  // this rank's share
   TensorSeat seat_;
-  bool is_shared_;  // sequences are, with other context ranks
+  bool is_shared_;  // true if other context ranks have some of the tokens
   std::int64_t tokens_at_, positions_at_;
 };
 

@@ -11,7 +11,7 @@ std::size_t ranks_of(const CpuContext& context) {
   return group == nullptr ? 1 : static_cast<std::size_t>(group->members());
 }
 
-/// Sums of `counts` by rank, which has `each` of them, from the first on.
+/// Returns the running sums of `counts` by rank, from the first on; each rank has `each` of the counts.
 std::vector<std::int64_t> bounds_of(std::span<const std::int32_t> counts, std::size_t each) {
   std::vector<std::int64_t> bounds{0};
   for (std::size_t i = 0; i < counts.size(); i += each) {

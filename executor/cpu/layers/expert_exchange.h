@@ -1,7 +1,7 @@
 #pragma once
-// The all-to-all between tokens and experts of an expert group: each rank's rows, in the order of all experts, become
-// the rows of its own experts, those of an expert one behind the other, rank by rank; and back. In a group of one they
-// stay where they are.
+// The all-to-all between the tokens and the experts of an expert group, and back. Each rank's rows, in the order of all
+// experts, become the rows of its own experts, one expert behind the other and, within an expert, rank by rank. In a
+// group of one the rows stay where they are.
 
 #include <cstdint>
 #include <span>
@@ -19,8 +19,8 @@ struct ExpertRoom {
 
 class ExpertExchange {
  public:
-  /// `sent`: [E] rows of each expert on this rank; `received`: [ranks, E / ranks] rows that each rank has for each own
-  /// expert (share_counts()). Both outlive the exchange.
+  /// sent: [E] rows of each expert on this rank; received: [ranks, E / ranks] rows that each rank has for each own
+  /// expert (share_counts()). Both must outlive the exchange.
   ExpertExchange(const CpuContext& context, std::span<const std::int32_t> sent, std::span<const std::int32_t> received,
                  const ExpertRoom& room);
 
@@ -31,11 +31,11 @@ class ExpertExchange {
   std::int64_t sent_rows() const { return sent_bounds_.back(); }
   std::int64_t expert_rows() const { return received_bounds_.back(); }
 
-  /// [own expert]
+  /// Rows of each expert on this rank. [own expert]
   const std::vector<std::int64_t>& rows_of_expert() const { return rows_of_expert_; }
 
-  /// Tensors of rows, whose number is another each time, in blocks that have room for the most: steps that pick
-  /// otherwise take no new memory.
+  /// Return tensors of rows in blocks that have room for the most rows, since the number of rows differs from step to
+  /// step: steps that pick otherwise take no new memory.
   Tensor take_sent(std::int64_t columns) const;
   Tensor take_rows(std::int64_t rows, std::int64_t columns) const;
 

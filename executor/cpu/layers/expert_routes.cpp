@@ -5,7 +5,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Whether a token of the sequence is an own one.
+/// Returns true if a token of the sequence is an own one.
 bool is_own(std::int64_t token, const ContextTokens& own) {
   const auto inside = [token](const TokenRange& run) { return token >= run.first && token < run.first + run.count; };
   return inside(own.first) || inside(own.second);

@@ -1,8 +1,9 @@
-// A mixture of experts on the CPU (Shazeer et al. 2017; Lepikhin et al. 2020). T tokens pick k of E experts each; the
-// picks are rows in the order of their experts, n here and, with expert parallelism, m for this rank's own experts. The
-// forward: route, [n, h] by all-to-all to [m, h], experts, [m, h] by all-to-all to [n, h], weighted sums [T, h]. The
-// backward: the same with gradients; what the picks weigh goes along, and its gradient comes back. A tensor rank has T
-// tokens, and f/t channels of each expert: it returns a part of the sum; the first alone adds what the router owes.
+// A mixture of experts on the CPU (Shazeer et al. 2017; Lepikhin et al. 2020). T tokens pick k of E experts each. The
+// picks are rows in the order of their experts: n rows of this rank's tokens and, with expert parallelism, m rows of
+// its own experts. The forward routes, exchanges [n, h] by all-to-all for [m, h], runs the experts, exchanges [m, h]
+// for [n, h], and sums with the picks' weights to [T, h]. The backward does the same with gradients; the picks' weights
+// go along, and their gradients come back. A tensor rank has T tokens and f/t channels of each expert, so it returns a
+// part of the sum. The first tensor rank alone adds the router's gradient.
 
 #include <algorithm>
 #include <utility>
@@ -20,11 +21,11 @@ std::span<std::int32_t> integers(Tensor& tensor, std::int64_t first, std::int64_
 }
 
 struct ExpertsSaved : FeedForwardSaved {
-  Tensor probabilities;    // [T, E], after the input gradient the gradient of the router's scores
+  Tensor probabilities;    // [T, E]; after the input gradient the gradient of the router's scores
   Tensor routes;           // picks [T, k], places [T, k], loads [b, E]
   Tensor rows;             // sent [E], received [ranks, E/ranks]
   Tensor input;            // [m, h]
-  Tensor output_gradient;  // [m, h], weighted; between the input and the weight gradient
+  Tensor output_gradient;  // [m, h] times the picks' weights, between the input and the weight gradient
   Tensor shared_up;        // [T, shared u]
   Tensor shared_activation;
 
@@ -80,7 +81,8 @@ class Experts : public FeedForward {
             .capacity = expert_capacity(layer_, call.place.sequence)};
   }
 
-  /// Own experts have all ranks' picks at most, of which a token has each expert once.
+  /// Returns the most rows: own experts have at most the picks of all ranks, and a token picks each expert at most
+  /// once.
   ExpertRoom room(const CpuContext& context) const {
     const std::int64_t ranks = seat_.experts.ranks, own = layer_.experts / std::max<std::int64_t>(1, ranks);
     const std::int64_t picked = picks_of(context);
@@ -105,16 +107,17 @@ class Experts : public FeedForward {
   void shared_input_grad(const LayerCall& call, Tensor& dinput, const float* output_gradient,
                          ExpertsSaved& saved) const;
 
-  TransformerLayer layer_;   // of a tensor rank
-  TransformerLayer expert_;  // with the channels of one expert, and of the shared one, as its MLP's
-  TransformerLayer shared_;
+  TransformerLayer layer_;   // a tensor rank's share
+  TransformerLayer expert_;  // the layer whose MLP has the channels of one expert
+  TransformerLayer shared_;  // the layer whose MLP has the channels of the shared expert
   LayerSeat seat_;
-  std::int64_t matrices_;  // that an expert's first product has
+  std::int64_t matrices_;  // matrices of an expert's first product
   std::int64_t router_ = -1, up_ = -1, down_ = -1, shared_up_ = -1, shared_down_ = -1;
 };
 
-/// The picks of whole sequences [b, s, k], where tokens of theirs are elsewhere: on other context ranks, or in slices
-/// before (then they are in call.sequence, and nothing is returned). Empty where all are here.
+/// Returns the picks of whole sequences [b, s, k] where some of their tokens are on other context ranks. Picks of
+/// slices are in call.sequence instead, and nothing is returned. Nothing is returned either where all tokens are on
+/// this rank.
 Tensor Experts::whole_picks(const LayerCall& call, ExpertsSaved& saved) const {
   const CpuContext& context = call.context;
   const RouteSize size = route_size(call);
@@ -142,7 +145,7 @@ Tensor Experts::whole_picks(const LayerCall& call, ExpertsSaved& saved) const {
   return of_call;
 }
 
-/// From the scores in `probabilities` to the rows of each expert.
+/// Routes: makes picks, places, loads and the experts' row counts from the scores in `probabilities`.
 void Experts::route(const LayerCall& call, ExpertsSaved& saved) const {
   const CpuContext& context = call.context;
   const std::int64_t own = picks_of(context);
@@ -186,7 +189,7 @@ Tensor Experts::forward(const LayerCall& call, const Tensor& own_input, FeedForw
   route(call, saved);
 
   const ExpertExchange exchange = this->exchange(context, saved);
-  // Rows of picks that a capacity drops stay unused, so that their number is known before.
+  // With a capacity, rows of dropped picks stay unused, so that the number of rows is known before.
   const bool is_exact = layer_.capacity_factor == 0 && context.groups.expert != nullptr;
   const std::int64_t rows = exchange.expert_rows(), held = is_exact ? rows : std::max(rows, picks_of(context));
   saved.input = exchange.take_rows(held, h);
@@ -229,7 +232,7 @@ Tensor Experts::forward(const LayerCall& call, const Tensor& own_input, FeedForw
   return output;
 }
 
-/// Of the input, by token; `weight_gradients` [T, k] get those of what the picks weigh.
+/// Returns the input's gradient by token. `weight_gradients` [T, k] receive the gradients of the picks' weights.
 Tensor Experts::expert_input_grad(const LayerCall& call, const float* output_gradient, ExpertsSaved& saved,
                                   Tensor& weight_gradients) const {
   const CpuContext& context = call.context;
@@ -243,7 +246,7 @@ Tensor Experts::expert_input_grad(const LayerCall& call, const float* output_gra
   const bool is_spread = context.groups.expert != nullptr;
   const std::int32_t* places = this->places(saved, context);
 
-  Tensor weights = exchange.take_rows(std::max(rows, picked), 1);  // by expert's row
+  Tensor weights = exchange.take_rows(std::max(rows, picked), 1);  // [expert's row]
   {
     Tensor by_pick = pool.take(picked), sent_weights;
     pick_weights(by_pick.data(), saved.probabilities.data(), picks(saved), router_size(context), layer_.renormalised);
@@ -300,9 +303,9 @@ Tensor Experts::expert_input_grad(const LayerCall& call, const float* output_gra
   return dinput;
 }
 
-/// Adds the router's part to the input's gradient; returns the load-balancing loss. That of a sequence is balance_loss
-/// E sum_e f_e P_e, f_e an expert's share of the picks and P_e its mean probability (Fedus et al. 2021, by sequence as
-/// DeepSeek-AI 2024), here summed over the own tokens' part of it times s.
+/// Adds the router's part to the input's gradient and returns the load-balancing loss. The loss of a sequence is
+/// balance_loss * E * sum_e f_e P_e, with an expert's share f_e of the picks and its mean probability P_e (Fedus et al.
+/// 2021, by sequence as in DeepSeek-AI 2024). Here it is summed over the own tokens' part of the sequence, times s.
 double Experts::router_input_grad(const LayerCall& call, Tensor& dinput, const Tensor& weight_gradients,
                                   ExpertsSaved& saved) const {
   const CpuContext& context = call.context;

@@ -1,6 +1,6 @@
 #pragma once
-// What stands between a transformer block's second norm and its residual: the MLP, or a mixture of experts. Symbols as
-// in cpu/transformer.cpp; R own rows of the residual stream, T rows of all tokens.
+// The feed-forward part of a transformer block, between its second norm and its residual: the MLP, or a mixture of
+// experts. Symbols as in executor/cpu/layers/transformer.cpp; R own rows of the residual stream, T rows of all tokens.
 
 #include <memory>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// What it keeps of a micro-batch (slice).
+/// The tensors that it keeps of a micro-batch (slice).
 struct FeedForwardSaved {
   Tensor up;          // [T, u], or u channels of each pick; after the input gradient its own gradient
   Tensor activation;  // [T, f], or f channels of each pick
@@ -26,11 +26,11 @@ class FeedForward {
 
   virtual std::unique_ptr<FeedForwardSaved> make_saved() const = 0;
 
-  /// input: [R, h]. Returns [T, h], of which the sum over the tensor group is the output.
+  /// input: [R, h]. Returns [T, h]; the sum over the tensor group is the output.
   virtual Tensor forward(const LayerCall& call, const Tensor& input, FeedForwardSaved& saved) const = 0;
 
-  /// output_gradient: [R, h]. Returns [T, h], of which the sum over the tensor group is the input's gradient. The
-  /// load-balancing loss, where there is one, is added to `balance_loss`, summed over the tokens here.
+  /// output_gradient: [R, h]. Returns [T, h]; the sum over the tensor group is the input's gradient. Adds the
+  /// load-balancing loss, where there is one, to `balance_loss`, summed over the tokens on this rank.
   virtual Tensor input_grad(const LayerCall& call, const Tensor& output_gradient, FeedForwardSaved& saved,
                             double& balance_loss) const = 0;
 
@@ -38,7 +38,7 @@ class FeedForward {
   virtual void weight_grad(const LayerCall& call, const Tensor& output_gradient, const Tensor& input,
                            FeedForwardSaved& saved) const = 0;
 
-  /// Makes the activations again.
+  /// Computes the activations again.
   virtual void activate(const LayerCall& call, FeedForwardSaved& saved) const = 0;
 };
 

@@ -1,7 +1,7 @@
 // Final norm, projection and loss on the CPU. Symbols as in kernels/layer/layer.h. A gradient takes the storage of a
-// tensor that is not needed any more: the logits hold their own gradient already from the forward on, the input that of
-// the layer's input after the input gradient. A tensor rank has V/t rows of the projection and the logits of these
-// tokens; where t does not divide V, what pads the last rank's takes no part.
+// tensor that is not needed any more: from the forward on the logits hold their own gradient, and after the input
+// gradient the input holds the gradient of the layer's input. A tensor rank has V/t rows of the projection and the
+// logits of these tokens. Where t does not divide V, the padding of the last rank takes no part.
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 
 struct HeadSaved : LayerSaved {
   Tensor input;            // [own rows, h]
-  Tensor norm_statistics;  // [own rows], or twice that
+  Tensor norm_statistics;  // [own rows], or twice that for LayerNorm
   Tensor norm_output;      // [own rows, h]
   Tensor logits;           // [T, V/t]
 
@@ -90,7 +90,7 @@ class CpuHead : public CpuLayer {
   }
 
  private:
-  /// The norm's output and statistics, from the input.
+  /// Computes the norm's output and statistics from the input.
   void normalise(const LayerCall& call, HeadSaved& saved) const {
     const std::int64_t own = own_rows(call.context), h = layer_.hidden;
     saved.norm_output = call.context.pool->take(own * h);
@@ -98,7 +98,7 @@ class CpuHead : public CpuLayer {
                                       saved.input.data(), norm_parameters(call.weights), {own, h}, layer_.norm_epsilon);
   }
 
-  /// The summed loss; the logits become their gradient.
+  /// Returns the summed loss and replaces the logits by their gradient.
   double loss_of(const LayerCall& call, const Tensor& targets, Tensor& logits) const {
     const CpuContext& context = call.context;
     const std::int64_t rows = tokens_of(context.work);
@@ -120,7 +120,7 @@ class CpuHead : public CpuLayer {
     return {weights + norm_gain_, at_offset(weights, norm_bias_)};
   }
 
-  HeadLayer layer_;  // of this rank
+  HeadLayer layer_;  // this rank's share
   TensorSeat seat_;
   std::int64_t whole_vocab_;
   std::int64_t norm_gain_, norm_bias_, projection_;

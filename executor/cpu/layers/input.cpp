@@ -1,4 +1,4 @@
-// Samples of real numbers, out of the data.
+// The input layer on the CPU: samples of real numbers from the training data.
 
 #include "executor/cpu/layers/layer_kinds.h"
 

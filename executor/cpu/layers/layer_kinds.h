@@ -1,6 +1,7 @@
 #pragma once
-// The kinds of layer on the CPU, one function and one file each (cpu/embedding.cpp, ...). Stages use make_cpu_layer().
-// `sequence`: tokens of a whole sequence. A transformer is given as the share of its rank, the ends as a whole.
+// The kinds of layer on the CPU. Each has one function and one file (executor/cpu/layers/embedding.cpp, ...). Stages
+// use make_cpu_layer() instead. `sequence`: tokens of a whole sequence. A transformer is given as the share of its
+// rank, the two ends as whole layers.
 
 #include <cstdint>
 #include <memory>

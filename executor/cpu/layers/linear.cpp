@@ -1,4 +1,4 @@
-// A linear layer with its activation and dropout on the CPU. T rows, [in] before and [out] behind.
+// A linear layer with its activation and dropout on the CPU: T rows, [in] before and [out] behind.
 
 #include <utility>
 
@@ -10,9 +10,9 @@ namespace {
 
 struct LinearSaved : LayerSaved {
   Tensor input;              // [T, in]
-  Tensor before_activation;  // [T, out] of a GELU, and from the input gradient on its own gradient
+  Tensor before_activation;  // [T, out] input of a GELU; from the input gradient on its own gradient
   Tensor relu_mask;          // [T * out / 32]
-  Tensor output_gradient;    // [T, out] where there is no GELU, between the input and the weight gradient
+  Tensor output_gradient;    // [T, out] without a GELU, between the input and the weight gradient
 
   std::vector<Tensor*> tensors() override { return {&input, &before_activation, &relu_mask, &output_gradient}; }
   Tensor* kept_input() override { return &input; }
@@ -79,7 +79,7 @@ class CpuLinear : public CpuLayer {
   }
 
  private:
-  /// The gradient of x W^T + bias, after the input gradient. [T, out]
+  /// Returns the gradient of x W^T + bias, after the input gradient. [T, out]
   const Tensor& gradient_of_product(const LinearSaved& saved) const {
     return layer_.activation == Activation::kGelu ? saved.before_activation : saved.output_gradient;
   }

@@ -1,4 +1,4 @@
-// The loss of samples of real numbers. R = b samples, C numbers or classes.
+// The loss of samples of real numbers on the CPU: R = b samples, C numbers or classes.
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 
 struct LossSaved : LayerSaved {
   Tensor predictions;  // [R, C]; from the forward on their gradient
-  Tensor input;        // likewise, as they were, where it is asked for
+  Tensor input;        // [R, C] a copy of the predictions, where LayerCall::keep_input asks for it
 
   std::vector<Tensor*> tensors() override { return {&predictions, &input}; }
   Tensor* kept_input() override { return &input; }

@@ -1,4 +1,4 @@
-// An MLP with its residual on the CPU. T rows, h channels outside and f inside.
+// An MLP with its residual on the CPU: T rows, h channels outside and f inside.
 
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace {
 
 struct MlpSaved : LayerSaved {
   Tensor input;            // [T, h]
-  Tensor up;               // [T, f], and from the input gradient on its own gradient
+  Tensor up;               // [T, f]; from the input gradient on its own gradient
   Tensor activation;       // [T, f]
   Tensor output_gradient;  // [T, h], between the input and the weight gradient
 

@@ -1,4 +1,4 @@
-// Pooling on the CPU. b images, [H, W, C] before and [P, C] behind.
+// Pooling on the CPU: b images, [H, W, C] before and [P, C] behind.
 
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace {
 
 struct PoolingSaved : LayerSaved {
   Tensor input;   // [b, H, W, C], where a recomputation starts here
-  Tensor places;  // [b, P, C] of the largest
+  Tensor places;  // [b, P, C] place of the largest value in each window
 
   std::vector<Tensor*> tensors() override { return {&input, &places}; }
   Tensor* kept_input() override { return &input; }

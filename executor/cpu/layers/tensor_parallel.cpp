@@ -50,7 +50,7 @@ Tensor sum_rows(const CpuContext& context, Tensor partial, std::int64_t columns)
   return own;
 }
 
-/// One sum over the whole group, in which each set of sharers has columns of its own.
+/// Sums once over the whole group, in which each set of sharers has columns of its own.
 void sum_shared_columns(const CpuContext& context, int sharers, Tensor& rows, std::int64_t width, std::int64_t first) {
   if (sharers == 1) return;
   const std::int64_t count = rows.elements() / width, columns = width - first;

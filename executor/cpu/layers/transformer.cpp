@@ -6,8 +6,8 @@
 //   residual       the gradient between attention and MLP
 //   qkv            its own gradient
 //
-// A tensor rank has a/t heads and f/t channels of every row (a, k and f below are its own), and the rows between the
-// products that cpu/tensor_parallel.h says: R own rows.
+// A tensor rank has a/t heads and f/t channels of every row (a, k and f below are its own). Between the products it has
+// R own rows (executor/cpu/layers/tensor_parallel.h).
 
 #include <algorithm>
 #include <iterator>
@@ -21,7 +21,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// Where a block's parameters lie in its block of weights; gradients lie alike. -1: there is none of that name.
+/// Offsets of a block's parameters in its block of weights, and of their gradients in the block of gradients. -1: there
+/// is no parameter of that name.
 struct TransformerOffsets {
   std::int64_t norm1_gain = -1, norm1_bias = -1, qkv = -1, qkv_bias = -1, output = -1, output_bias = -1;
   std::int64_t norm2_gain = -1, norm2_bias = -1, feed_forward_bias = -1;
@@ -33,7 +34,7 @@ struct TransformerSaved : LayerSaved {
   Tensor input;             // [R, h]
   Tensor norm1_statistics;  // [R] or [2R]
   Tensor norm1_output;      // [R, h]
-  Tensor qkv;               // [T, w]; under Ulysses as the all-to-all has made it
+  Tensor qkv;               // [T, w]; under Ulysses the result of the all-to-all
   Tensor log_sum_exp;       // [b, a, s]
   Tensor attention_output;  // [T, q]
   Tensor residual;          // [R, h]; empty with a parallel residual
@@ -134,11 +135,11 @@ class CpuTransformer : public CpuLayer {
   }
 
  private:
-  /// Norm 1's output and statistics, and norm 2's, from what they are made of.
+  /// Compute the outputs and statistics of norm 1 and of norm 2 from their inputs.
   void normalise_input(const LayerCall& call, TransformerSaved& saved) const;
   void normalise_mlp_input(const LayerCall& call, const float* mlp_input, TransformerSaved& saved) const;
 
-  /// The gradient of a branch before its dropout: `copy`, or `gradient` itself where there is none.
+  /// Returns the gradient of a branch before its dropout, in `copy`, or `gradient` itself where there is no dropout.
   const Tensor& branch_gradient(const LayerCall& call, BlockDropout branch, const Tensor& gradient,
                                 Tensor& copy) const {
     if (layer_.dropout == 0) return gradient;
@@ -150,7 +151,8 @@ class CpuTransformer : public CpuLayer {
     if (layer_.dropout > 0) drop_own_rows(call, branch, rows.data(), rows.data(), layer_.hidden, layer_.dropout);
   }
 
-  /// Calls `backward` with where it adds the gradients of a norm's gain and bias, which lie one behind the other.
+  /// Calls `backward` with the addresses to which it adds the gradients of a norm's gain and bias, which lie one behind
+  /// the other.
   template <class Backward>
   void add_norm_gradients(const LayerCall& call, std::int64_t gain, std::int64_t bias, Backward backward) const {
     const std::int64_t h = layer_.hidden;
@@ -281,7 +283,7 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
                    RotaryDirection::kBackward);
   dnorm = pool.take(rows * h);
   kernels.linear_input_grad(dnorm.data(), saved.qkv.data(), weights + at_.qkv, {rows, h, size.qkv});
-  sum_shared_columns(context, kv_sharers_, saved.qkv, size.qkv, size.query);  // for the weights' gradients
+  sum_shared_columns(context, kv_sharers_, saved.qkv, size.qkv, size.query);  // needed by the weights' gradients
   dnorm = sum_rows(context, std::move(dnorm), h);
   add_norm_gradients(call, at_.norm1_gain, at_.norm1_bias, [&](const NormGradients& norm) {
     kernels.norm_backward(layer_.norm, saved.input.data(), norm, dnorm.data(), dresidual, saved.input.data(),

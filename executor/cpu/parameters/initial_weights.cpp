@@ -9,10 +9,11 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::uint64_t kWeightStream = 1;  // the data draw from stream 2
+constexpr std::uint64_t kWeightStream = 1;  // random stream of the weights; the data draw from stream 2
 constexpr float kTableDeviation = 0.02F;
 
-/// A ReLU halves what passes it, so what it takes has twice the variance (He et al. 2015).
+/// Returns true if a ReLU follows. It halves the second moment, so the layer before it has twice the variance (He et
+/// al. 2015).
 bool has_relu(const Layer& layer) {
   if (const auto* convolution = std::get_if<ConvolutionLayer>(&layer)) return convolution->relu;
   const auto* linear = std::get_if<LinearLayer>(&layer);

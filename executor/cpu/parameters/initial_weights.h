@@ -1,8 +1,8 @@
 #pragma once
-// Initial weights: each element by a counter generator keyed by seed, layer, parameter and element, so that they are
-// the same under every layout. Matrices are normal with deviation 1/sqrt(in), before a ReLU sqrt(2/in) (He et
-// al. 2015), tables and the head's projection with 0.02 (Radford et al. 2019); gains are 1 and biases 0. A tied head
-// draws the embedding's numbers.
+// Initial weights. Each element is drawn by a counter generator keyed by seed, layer, parameter and element, so that
+// the weights are the same under every layout. Matrices are normal with deviation 1/sqrt(in), before a ReLU sqrt(2/in)
+// (He et al. 2015); tables and the head's projection with deviation 0.02 (Radford et al. 2019). Gains are 1 and biases
+// 0. A tied head draws the embedding's numbers.
 
 #include <cstdint>
 #include <span>
@@ -12,9 +12,9 @@
 
 namespace plumb { inline namespace executor {
 
-/// weights: the parameters of one part of the seat's share of divide_layer(layer, seat.ranks) one after the other, and
-/// of the experts those of `experts`; what pads a vocabulary is 0. `layer_number` counts from the model's first layer,
-/// the embedding.
+/// Fills `weights` with the parameters of one part of the seat's share of divide_layer(layer, seat.ranks), one after
+/// the other; of the experts with the share of `experts`. The padding of a vocabulary is 0. `layer_number` counts from
+/// the model's first layer, the embedding.
 void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
                           const TensorSeat& seat = {}, ParameterPart part = ParameterPart::kCommon,
                           const ExpertSeat& experts = {});

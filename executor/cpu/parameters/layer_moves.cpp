@@ -37,7 +37,7 @@ std::vector<std::int64_t> clipped_bounds(std::span<const std::int64_t> bounds, E
 LayerMoves::LayerMoves(Communicator& copies, std::vector<std::int64_t> bounds, ShardBy shard_by, TensorPool& pool)
     : copies_(copies), bounds_(std::move(bounds)), shard_by_(shard_by), pool_(pool) {}
 
-/// Of the block.
+/// Returns the own elements in a range, as a range of the block.
 ElementRange LayerMoves::own_in(ElementRange range) const {
   const auto member = static_cast<std::size_t>(copies_.member());
   const std::int64_t first = std::max(bounds_[member], range.first);
@@ -59,7 +59,7 @@ void LayerMoves::finish() {
 }
 
 Tensor LayerMoves::gather(ElementRange range, std::optional<ElementRange> next, std::span<const float> own) {
-  if (ahead_ && ahead_->range.first != range.first) {  // another one is wanted
+  if (ahead_ && ahead_->range.first != range.first) {  // another range is wanted
     finish();
     ahead_.reset();
   }

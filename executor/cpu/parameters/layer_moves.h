@@ -16,20 +16,22 @@
 
 namespace plumb { inline namespace executor {
 
-/// The collectives that give each member the sum of its share of `values`, or everyone all shares: at once, or owner by
-/// owner. bounds: [members + 1], which outlive the collectives.
+/// Return the collectives that give each member the sum of its share of `values` (reduce_shares), or all shares to
+/// everyone (gather_shares): all shares in one collective, or owner by owner. bounds: [members + 1]; must outlive the
+/// collectives.
 std::vector<Collective> reduce_shares(std::span<float> values, std::span<const std::int64_t> bounds, ShardBy shard_by);
 std::vector<Collective> gather_shares(std::span<float> values, std::span<const std::int64_t> bounds, ShardBy shard_by);
 
-/// The boundaries of shares within a range, from its start on.
+/// Returns the boundaries of the shares within a range, counted from the range's start.
 std::vector<std::int64_t> clipped_bounds(std::span<const std::int64_t> bounds, ElementRange range);
 
 class LayerMoves {
  public:
-  /// Copies and pool outlive it. bounds: [members + 1] of the block.
+  /// `copies` and `pool` must outlive the object. bounds: [members + 1] boundaries of the block's shares.
   LayerMoves(Communicator& copies, std::vector<std::int64_t> bounds, ShardBy shard_by, TensorPool& pool);
 
-  /// A range of the block, whole. `own`: this member's share of the block. Then starts on `next`, if there is one.
+  /// Returns a range of the block, whole, and then starts the gather of `next`, if there is one. `own`: this member's
+  /// share of the block.
   Tensor gather(ElementRange range, std::optional<ElementRange> next, std::span<const float> own);
 
   /// Adds this member's share of the sum of a range's gradients to `own`.

@@ -1,9 +1,10 @@
 #pragma once
-// What an optimizer keeps of one parameter tensor between steps, and its update.
+// The state that an optimizer keeps of one parameter tensor between steps, and its update.
 //
-//   AdamW       first_moment, second_moment [n]           8-bit AdamW  codes [n bytes] and scales [blocks] of each
-//   SGD, Lion   momentum [n]                              Adafactor    row_sums, column_sums; of vectors second_moment
-//   [n]
+//   AdamW        first_moment, second_moment [n]
+//   8-bit AdamW  codes [n bytes] and scales [blocks] of each moment
+//   SGD, Lion    momentum [n]
+//   Adafactor    row_sums, column_sums; of vectors second_moment [n]
 
 #include <cstdint>
 #include <string_view>
@@ -29,16 +30,16 @@ struct OptimizerField {
   friend bool operator==(const OptimizerField&, const OptimizerField&) = default;
 };
 
-/// Whether an element's update and state depend on that element alone, with 4 bytes a field: then any range of a tensor
-/// can be updated by itself.
+/// Returns true if an element's update and state depend on that element alone, with 4 bytes a field. Any range of a
+/// tensor can then be updated by itself.
 bool is_elementwise(const OptimizerSettings& optimizer);
 
-/// The fields for `elements` of the tensor's elements: all of them, unless the optimizer works by element. A stack of
-/// matrices (three dimensions) has Adafactor's sums for each matrix.
+/// Returns the fields for `elements` of the tensor's elements, which must be all of them unless the optimizer works by
+/// element. A stack of matrices (three dimensions) has Adafactor's sums for each matrix.
 std::vector<OptimizerField> optimizer_fields(const OptimizerSettings& optimizer, const ParameterTensor& tensor,
                                              std::int64_t elements);
 
-/// Tensors as optimizer_fields lists them, all bytes 0: the state before the first step.
+/// Returns tensors as optimizer_fields lists them, with all bytes 0: the state before the first step.
 std::vector<Tensor> fresh_state(const OptimizerSettings& optimizer, const ParameterTensor& tensor,
                                 std::int64_t elements, TensorPool& pool);
 
@@ -51,7 +52,8 @@ struct ParameterUpdate {
   std::vector<Tensor>& state;
 };
 
-/// The update of step `step`, counted from 1; zeroes the gradients. Weight decay spares one-dimensional tensors.
+/// Applies the update of step `step`, counted from 1, and zeroes the gradients. Weight decay spares one-dimensional
+/// tensors.
 void update_parameter(const CpuKernelSet& kernels, const OptimizerSettings& optimizer, const ParameterUpdate& update,
                       std::int64_t step);
 

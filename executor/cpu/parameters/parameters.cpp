@@ -57,12 +57,12 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
   store_weights(initial_weights());
 }
 
-/// Room for weights as they are stored. 16-bit ones fill whole words.
+/// Takes room for weights as they are stored; 16-bit weights fill whole words.
 Tensor CpuParameters::take_weights(std::int64_t elements) {
   return pool_.take(options_.half ? (elements + 1) / 2 : elements);
 }
 
-/// Of all the stage's elements.
+/// Returns the initial weights of all the stage's elements.
 std::vector<float> CpuParameters::initial_weights() const {
   std::vector<float> whole(static_cast<std::size_t>(elements()));
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
@@ -101,7 +101,8 @@ void CpuParameters::release(int version) {
   std::erase_if(versions_, [&](const Version& held) { return held.number == version; });
 }
 
-/// The layer's part of the weights' storage; in 16 bits its ends may share words with its neighbours.
+/// Returns the layer's range of the weights' storage, in words; in 16 bits its ends may share words with its
+/// neighbours.
 ElementRange CpuParameters::words_of(std::size_t layer) const {
   const std::int64_t first = places_.first_element[layer], end = places_.first_element[layer + 1];
   if (!options_.half) return {first, end - first};
@@ -126,7 +127,7 @@ WidenedWeights CpuParameters::weights(int version, std::size_t layer, std::optio
     return result;
   }
   const auto held = std::ranges::find(versions_, version, &Version::number);
-  assert(held != versions_.end());  // weight_versions() refuses schedules in which it is not there
+  assert(held != versions_.end());  // weight_versions() refuses schedules in which the version is missing
   const std::int64_t first = places_.first_element[layer], count = places_.first_element[layer + 1] - first;
   if (!options_.half) return {.data = held->weights.data() + first};
   WidenedWeights result{.widened = pool_.take(count)};
@@ -198,7 +199,7 @@ void CpuParameters::update(const CpuKernelSet& kernels) {
   const std::int64_t first = first_in_own_block();
   float* gradients = (options_.zero < 2 ? gradients_.data() + own_.first : gradient_share_.data());
   float* weights = options_.half ? master_.data() : block.data() + first;
-  Tensor gradients_there, weights_there;  // where the state lives, if elsewhere
+  Tensor gradients_there, weights_there;  // copies in the state's memory, if that is another pool
   if (&state_pool_ != &pool_) {
     gradients_there = state_pool_.take(own_.count);
     std::copy_n(gradients, own_.count, gradients_there.data());
@@ -229,7 +230,7 @@ std::vector<Collective> CpuParameters::start_reduction(std::size_t bucket) {
     if (options_.zero == 0) return {all_reduce(values)};
     return reduce_shares(values, bucket_bounds_[bucket], options_.shard_by);
   }
-  if (gradient_moves_) return {};  // done layer by layer
+  if (gradient_moves_) return {};  // reduced layer by layer
   gradients(0);
   reducing_ = std::move(gradients_);
   return reduce_shares(reducing_.values(), options_.shares.bounds, options_.shard_by);
@@ -285,7 +286,7 @@ void CpuParameters::finish_range(std::size_t slot) {
   open.copy = {};
 }
 
-/// The own elements in a range, of the block.
+/// Returns the own elements in a range, as a range of the block.
 ElementRange CpuParameters::own_in(ElementRange range) const {
   const std::int64_t first = std::max(own_.first, range.first);
   const std::int64_t end = std::min(own_.first + own_.count, range.first + range.count);
@@ -302,8 +303,8 @@ ParameterBytes CpuParameters::held_bytes() const {
   return bytes;
 }
 
-/// Calls `visit` for each run of the pieces' elements that is one of the whole model's parameters: padding is not.
-/// Parameters that every tensor rank has are visited by all, or by the first one alone.
+/// Calls `visit` for each run of the pieces' elements that is in one of the whole model's parameters, which padding is
+/// not. Parameters that every tensor rank has are visited on all tensor ranks, or on the first one alone.
 template <class Visit>
 void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Replicated replicated, Visit visit) const {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -356,7 +357,7 @@ void CpuParameters::save(TrainingState& state) const {
 }
 
 void CpuParameters::restore(const TrainingState& state) {
-  std::vector<float> whole = initial_weights();  // what pads a vocabulary stays as it began
+  std::vector<float> whole = initial_weights();  // the padding of a vocabulary stays as it began
   for_each_run(pieces_in(places_, {0, elements()}), Replicated::kAll, [&](const WholeRun& run) {
     std::copy_n(state.parameters[run.layer][run.index].weights.data() + run.whole, run.count,
                 whole.data() + run.first_in_own);

@@ -1,7 +1,7 @@
 #pragma once
-// The GPU kernels of a mixture of experts as its layer calls them (executor/device/layers/device_experts.h), besides
-// those of device_kernels.h. How many rows an expert has stays on the device: its picks' places, the bounds of the
-// experts' rows and the products that read them. Symbols: T tokens, h hidden, E experts, k picks of a token, R = T k, b
+// The GPU kernels of a mixture of experts as its layer calls them (executor/device/layers/device_experts.h), beyond
+// those of device_kernels.h. The number of an expert's rows stays on the device, in its picks' places and the bounds of
+// the experts' rows; the products read it there. Symbols: T tokens, h hidden, E experts, k picks of a token, R = T k, b
 // sequences.
 
 #include <cstdint>
@@ -14,19 +14,20 @@
 
 namespace plumb { inline namespace executor {
 
-/// What a router decides of a micro-batch.
+/// The decisions of a router for a micro-batch.
 struct DeviceRoutes {
-  std::int32_t* picks = nullptr;         ///< [T, k]
-  float* weights = nullptr;              ///< [T, k] what a pick weighs
-  std::int32_t* places = nullptr;        ///< [T, k] its row; -1: dropped
-  std::int32_t* bounds = nullptr;        ///< [E + 1] of the experts' rows
-  std::int32_t* loads = nullptr;         ///< [b, E] picks, dropped ones included
-  const std::int32_t* before = nullptr;  ///< [b, E] those of the sequences' slices before; null: there are none
+  std::int32_t* picks = nullptr;   ///< [T, k]
+  float* weights = nullptr;        ///< [T, k] the weight of each pick
+  std::int32_t* places = nullptr;  ///< [T, k] the row of each pick; -1: dropped
+  std::int32_t* bounds = nullptr;  ///< [E + 1] bounds of the experts' rows
+  std::int32_t* loads = nullptr;   ///< [b, E] number of picks, dropped ones included
+  /// [b, E] number of picks of the sequences' earlier slices; null: there are none.
+  const std::int32_t* before = nullptr;
 };
 
-/// Where picks of whole sequences are worked on; integers.
+/// Memory for the picks of whole sequences; integers.
 struct SharedPickRoom {
-  std::int32_t* gathered = nullptr;      ///< [n, b, S, k], with all members' picks
+  std::int32_t* gathered = nullptr;      ///< [n, b, S, k] the picks of all members
   std::int32_t* whole = nullptr;         ///< [b, s, k]
   std::int32_t* whole_places = nullptr;  ///< [b, s, k]
   std::int32_t* whole_bounds = nullptr;  ///< [E + 1]
@@ -34,12 +35,12 @@ struct SharedPickRoom {
   std::int32_t* kept_loads = nullptr;    ///< [b, E]
 };
 
-/// Of a router: its scores, whatever tensors are stored in, are fp32.
+/// The product of a router. Its scores are fp32, whatever the format of tensors is.
 struct RouterProduct {
   std::int64_t tokens = 0, experts = 0, hidden = 0;
 };
 
-/// A load-balancing loss: its weight times E / (s k), and what gradients are multiplied by.
+/// The factors of a load-balancing loss: its weight times E / (s k), and the factors of its gradients.
 struct BalanceScale {
   float scale = 0;
   float gradient_scale = 1;
@@ -55,33 +56,35 @@ class DeviceExpertKernels {
  public:
   virtual ~DeviceExpertKernels() = default;
 
-  /// scores [T, E] = x [T, h] times the weight [E, h]; dx is written, the weight's gradient is added up.
+  /// Compute scores [T, E] = x [T, h] times the weight [E, h], and the gradients: dx is written, the weight's is added
+  /// up.
   virtual void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) = 0;
   virtual void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) = 0;
   virtual void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) = 0;
 
-  /// Scores become probabilities, and all of `routes` is written.
+  /// Turns scores into probabilities and writes all of `routes`.
   virtual void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
-  /// The same in two parts, between which a context group gathers its picks: probabilities, picks and weights; then
-  /// places, bounds and loads, those of whole sequences.
+  /// Do the same in two parts, between which a context group gathers its picks. pick() writes probabilities, picks and
+  /// weights; place_shared_picks() writes places, bounds and loads, where the loads are those of whole sequences.
   virtual void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
   virtual void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) = 0;
-  /// sums: [lists] of so many slices' loads, [slices, lists]
+  /// Sums up the loads of slices. sums: [lists]; loads: [slices, lists]
   virtual void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) = 0;
-  /// Probabilities become the gradient of the scores. added: [b, E], or null
+  /// Turns probabilities into the gradient of the scores. added: [b, E], or null
   virtual void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                               const PickRouting& size, bool renormalised, const float* added) = 0;
-  /// losses: [T] written; added: [b, E] written
+  /// Computes the load-balancing loss. losses: [T] written; added: [b, E] written
   virtual void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                             const PickRouting& size, const BalanceScale& scale) = 0;
 
-  /// Of an expert group (kernels/simt/experts/expert_blocks.h): routes.places become those in blocks, counts [E] are written;
-  /// then, from received counts, places [n, M] and bounds [E/n + 1].
+  /// Place the rows of an expert group (kernels/simt/experts/expert_blocks.h). The first turns routes.places into
+  /// places in blocks and writes counts [E]; the second computes places [n, M] and bounds [E/n + 1] from received
+  /// counts.
   virtual void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
                                const ExpertBlocks& size) = 0;
   virtual void place_received(std::int32_t* places, std::int32_t* bounds, const std::int32_t* counts,
                               const ExpertBlocks& size) = 0;
-  /// fp32 numbers to their places, and back (0 where there is none).
+  /// Copy fp32 numbers to their places, and back (0 where there is no place).
   virtual void place_singles(float* placed, const float* values, const std::int32_t* places, std::int64_t count) = 0;
   virtual void take_singles(float* values, const float* placed, const std::int32_t* places, std::int64_t count) = 0;
 
@@ -91,7 +94,7 @@ class DeviceExpertKernels {
   virtual void weigh_picks(float* weight_gradients, void* activation_gradient, void* output_gradient,
                            const void* activation, const DeviceRoutes& routes, const WeighedPicks& size) = 0;
 
-  /// As linear_forward and the others (device_kernels.h), expert by expert; weights: [E, out, in].
+  /// Compute linear_forward and its gradients (device_kernels.h) expert by expert. weights: [E, out, in]
   virtual void experts_forward(void* y, const void* x, const void* weights, const ExpertRows& rows, std::int64_t out,
                                std::int64_t in) = 0;
   virtual void experts_input_grad(void* dx, const void* dy, const void* weights, const ExpertRows& rows,

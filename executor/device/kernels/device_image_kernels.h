@@ -1,7 +1,7 @@
 #pragma once
-// The GPU kernels of models that read images, or vectors of numbers, as their layers call them, besides those of
-// device_kernels.h: what is around a convolution's products, pooling, activations, a squared error. Images are [b, H,
-// W, C]; P output pixels.
+// The GPU kernels of models that read images, or vectors of numbers, as their layers call them, beyond those of
+// device_kernels.h: the copies around a convolution's products, pooling, activations, a squared error. Images are [b,
+// H, W, C]; P output pixels.
 
 #include <cstdint>
 
@@ -14,11 +14,13 @@ class DeviceImageKernels {
  public:
   virtual ~DeviceImageKernels() = default;
 
-  /// patches: [b, P, K, K, C/G] of one group's channels. Backward the group's channels of `images` are written.
+  /// Cut images into patches, and add patches up to images, for one group's channels. patches: [b, P, K, K, C/G]; of
+  /// `images` the second writes only the group's channels.
   virtual void image_to_patches(void* patches, const void* images, const ConvolutionSize& size, std::int64_t group) = 0;
   virtual void patches_to_image(void* images, const void* patches, const ConvolutionSize& size, std::int64_t group) = 0;
 
-  /// y: [b, P, C]; places: [b, P, C], where the largest was, or null: the mean
+  /// Pool by the largest element, or by the mean if `places` is null. y: [b, P, C]; places: [b, P, C], the place of the
+  /// largest
   virtual void pooling_forward(void* y, std::int32_t* places, const void* x, const PoolingSize& size) = 0;
   virtual void pooling_backward(void* dx, const void* dy, const std::int32_t* places, const PoolingSize& size) = 0;
 
@@ -27,11 +29,12 @@ class DeviceImageKernels {
                             std::int64_t columns) = 0;
   virtual void relu_backward(void* dy, const std::uint8_t* mask, std::int64_t elements) = 0;
 
-  /// y = gelu(x); backward x becomes its gradient. [elements]
+  /// y = gelu(x); the backward replaces x by its gradient. x, y: [elements]
   virtual void gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) = 0;
   virtual void gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) = 0;
 
-  /// losses: [rows]; y [rows, columns] becomes its gradient times `gradient_scale` and the loss scale (null: 1).
+  /// Writes the loss of each row, and replaces y [rows, columns] by its gradient times `gradient_scale` and the loss
+  /// scale (null: 1). losses: [rows]
   virtual void squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
                              float gradient_scale, const float* loss_scale) = 0;
 };

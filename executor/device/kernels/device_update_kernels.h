@@ -1,6 +1,6 @@
 #pragma once
-// The GPU kernels of an optimizer's step as a stage calls them (executor/device/stage/device_update.h), and of what
-// decides about it, besides those of device_kernels.h.
+// The GPU kernels of an optimizer's step as a stage calls them (executor/device/stage/device_update.h), and of the
+// decision about the step, beyond those of device_kernels.h.
 
 #include <cstdint>
 
@@ -11,25 +11,25 @@
 
 namespace plumb { inline namespace executor {
 
-/// One optimizer's update: parameters, moments, gradients [elements].
+/// The tensors of one optimizer's update; parameters, moments and gradients have [elements].
 struct DeviceUpdate {
   void* weights = nullptr;  ///< stored; may be master itself in fp32
   float* master = nullptr;
   float* gradients = nullptr;
-  float* first_moment = nullptr;   ///< of SGD and Lion the momentum; Adafactor's and 8-bit AdamW's state is below
+  float* first_moment = nullptr;   ///< SGD and Lion: the momentum (8-bit AdamW and Adafactor: below)
   float* second_moment = nullptr;  ///< AdamW's
   std::int64_t elements = 0;
   const StepNumbers* numbers = nullptr;
 };
 
-/// Moments of a byte an element, of one tensor or of whole blocks of it, and the maps [256] of their codes.
+/// Moments of a byte an element, of a whole tensor or of whole blocks of it, and the maps [256] of their codes.
 struct DeviceByteMoments {
   QuantisedMoment first, second;
   const float* signed_map = nullptr;
   const float* unsigned_map = nullptr;
 };
 
-/// Pieces of one tensor's update by Adafactor, and what it needs to sum their squares.
+/// Number of pieces of one tensor's update by Adafactor, and bytes of the sums of their squares.
 inline constexpr std::int64_t kFactorPieces = 256;
 constexpr std::int64_t factor_square_bytes(std::int64_t matrices) {
   return matrices * kFactorPieces * static_cast<std::int64_t>(sizeof(simt::AdafactorSquares));
@@ -37,25 +37,25 @@ constexpr std::int64_t factor_square_bytes(std::int64_t matrices) {
 
 /// Adafactor's state of one parameter.
 struct DeviceFactors {
-  MatrixStackSize size;                       ///< of a vector: no rows
-  float* row_sums = nullptr;                  ///< [matrices, rows]; of a vector the second moment [elements]
-  float* column_sums = nullptr;               ///< [matrices, columns]; of a vector null
+  MatrixStackSize size;                       ///< no rows: a vector
+  float* row_sums = nullptr;                  ///< [matrices, rows]; for a vector the second moment [elements]
+  float* column_sums = nullptr;               ///< [matrices, columns]; for a vector null
   simt::AdafactorSquares* squares = nullptr;  ///< scratch, factor_square_bytes()
 };
 
-/// Partial sums of a stage's gradients.
+/// Number of partial sums of a stage's gradients.
 inline constexpr std::int64_t kGradientPieces = 256;
 
 class DeviceUpdateKernels {
  public:
   virtual ~DeviceUpdateKernels() = default;
 
-  /// partials: [kGradientPieces]; one is not finite if an element of x is beyond `limit` or no number.
+  /// Writes partial sums of squares [kGradientPieces]; one is not finite if an element of x is beyond `limit` or NaN.
   virtual void sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) = 0;
-  /// Fills in what follows from the partial sums of all gradients [count]; clip_norm 0: not clipped.
+  /// Fills in the step's decision from the partial sums of all gradients [count]; clip_norm 0: not clipped.
   virtual void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, float clip_norm) = 0;
 
-  // All zero the gradients.
+  // All updates zero the gradients.
 
   virtual void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) = 0;
   virtual void adamw_8bit_update(const DeviceUpdate& update, const DeviceByteMoments& moments,

@@ -1,6 +1,6 @@
 #pragma once
-// The kernels of a context group's attention, and of slices, out of the bodies of kernels/simt
-// (device/kernels/simt_kernels.h says what a Launcher is).
+// Makes the kernels for a context group's attention, and for slices, from the bodies of kernels/simt
+// (device/kernels/simt_kernels.h defines a Launcher).
 
 #include <cstdint>
 
@@ -78,7 +78,7 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   using Experts::launcher_;
   using Experts::stored;
 
-  /// Calls run<kChannels>() if tensor cores take such numbers and heads.
+  /// Calls run<kChannels>() and returns true if tensor cores take the format and the heads.
   template <class Run>
   static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
     if constexpr (sizeof(S) == 2) {

@@ -1,7 +1,7 @@
 #pragma once
-// The kernels of a mixture of experts out of the bodies of kernels/simt (device/kernels/simt_kernels.h says what a
-// Launcher is). Products of 16-bit tensors are on tensor cores where their rows are what these take: multiples of 8
-// numbers, from multiples of 16 bytes on.
+// Makes the kernels of a mixture of experts from the bodies of kernels/simt (device/kernels/simt_kernels.h defines a
+// Launcher). Products of 16-bit tensors run on tensor cores if their rows are multiples of 8 numbers and begin at
+// multiples of 16 bytes.
 
 #include <cstdint>
 #include <utility>
@@ -42,7 +42,7 @@ class SimtExpertKernels : public DeviceKernels {
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override {
     PickRouting whole = size.own, own = size.own;
     whole.sequence = size.whole_sequence();
-    own.capacity = own.sequence * own.picks;  // all that are kept
+    own.capacity = own.sequence * own.picks;  // no limit, since these picks are kept
     const std::int64_t picks = own.tokens() * own.picks;
     launcher_.launch_elements(simt::SpreadPicks{room.whole, room.gathered, size}, size.members * picks);
     place(room.whole_places, room.whole_bounds, room.whole, routes.loads, whole, routes.before);
@@ -125,13 +125,13 @@ class SimtExpertKernels : public DeviceKernels {
  private:
   static constexpr int kRouterLanes = 64, kPickLanes = 256, kRowLanes = 256;
   static constexpr int kProductLanes = 256;
-  static constexpr std::int64_t kTile = 64;  // rows and columns of a block of so many lanes
+  static constexpr std::int64_t kTile = 64;  // rows and columns of a block of kProductLanes lanes
   static constexpr std::int64_t kPiece = 8;  // numbers that are copied together
 
   static RouterSize router_size(const PickRouting& size) { return {size.tokens(), size.experts, size.picks}; }
   static bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
 
-  /// Counts picks, and gives them rows.
+  /// Counts the picks, and gives them rows.
   void place(std::int32_t* places, std::int32_t* bounds, const std::int32_t* picks, std::int32_t* loads,
              const PickRouting& size, const std::int32_t* before = nullptr) {
     const std::int64_t lists = size.sequences * size.experts;

@@ -1,15 +1,16 @@
 #pragma once
-// DeviceKernels out of the bodies of kernels/simt, for tensors stored as S, by whatever can run them. A Launcher has
+// Makes DeviceKernels from the bodies of kernels/simt, for tensors stored as S, on anything that can run them. A
+// Launcher has
 //
 //   launch(body, items, lanes)                 enqueues a body whose blocks take `items` rows in turn
-//   launch_elements(body, elements)            the same for a body that goes by elements
+//   launch_elements(body, elements)            enqueues a body that divides elements
 //   launch_warps(body)                         enqueues a body for tensor cores (simt/warp.h)
 //   copy(to, from, bytes)
 //   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
-//   and, if its products take in what follows them, all three *_with_* of cuda/matrix_products.h
+//   and, if its products include the operation that follows them, all three *_with_* of cuda/matrix_products.h
 //
-// and all of it happens in order. It is written once: a GPU's stream runs it (executor/cuda), and the tests do on the
-// host.
+// and runs all of it in order. The code is written once: a GPU's stream runs it (executor/cuda), and the tests run it
+// on the host.
 
 #include <algorithm>
 #include <utility>
@@ -235,7 +236,7 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   static constexpr bool kHasEpilogues = requires(Launcher launcher, S* stored, const GemmSize& size) {
     launcher.forward_with_bias(stored, stored, stored, stored, size);
   };
-  static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
+  static constexpr int kColumnLanes = 256;     // lanes of bodies that sum columns: eight groups of rows
   static constexpr int kAttentionLanes = 128;  // keys of a tile
   static constexpr int kFewestLanes = 32, kMostLanes = 1024;
 
@@ -244,7 +245,8 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
     return {work.microbatch * work.sequence, work.sequence, layer.hidden};
   }
 
-  /// A power of two: the lanes that find something to do four times over.
+  /// Returns the number of lanes, a power of two, so that each has four columns at most (more where kMostLanes limits
+  /// them).
   static int lanes_for(std::int64_t columns) {
     int lanes = kFewestLanes;
     while (lanes < kMostLanes && lanes * 4 < columns) lanes *= 2;

@@ -1,6 +1,6 @@
 #pragma once
-// The kernels of an optimizer's step out of the bodies of kernels/simt (device/kernels/simt_kernels.h says what a
-// Launcher is).
+// Makes the kernels of an optimizer's step from the bodies of kernels/simt (device/kernels/simt_kernels.h defines a
+// Launcher).
 
 #include <cstdint>
 #include <utility>

@@ -1,6 +1,6 @@
 #pragma once
-// A transformer block's attention on a device, wherever the tokens of its sequences are
-// (executor/cpu/layers/block_attention.h): all here, in slices one after the other, or on the ranks of a context group.
+// A transformer block's attention on a device, in the three cases of executor/cpu/layers/block_attention.h: all tokens
+// of a sequence are on the rank, they come in slices one after the other, or the ranks of a context group share them.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace plumb { inline namespace executor {
 
 class DeviceBlockAttention {
  public:
-  /// size: of the tokens here. Takes workspace behind what is counted in the totals, and counts what sequences keep in
-  /// `bytes`.
+  /// `size` is that of the tokens on this rank. It places workspace behind the totals, and adds the bytes that
+  /// sequences keep to `bytes`.
   DeviceBlockAttention(const AttentionSize& size, const DeviceTensorShare& share, std::int64_t element_bytes,
                        std::int64_t& forward_workspace, std::int64_t& backward_workspace, DeviceLayerBytes& bytes);
 
-  /// size: the same, with the micro-batch's dropout. qkv: [T, (a+2k)*d], with Ulysses replaced by what its all-to-all
-  /// makes of it; output: [T, a*d]; log_sum_exp: [b, a, s]
+  /// `size` is the constructor's, with the micro-batch's dropout. qkv: [T, (a+2k)*d], which Ulysses replaces by the
+  /// result of its all-to-all; output: [T, a*d]; log_sum_exp: [b, a, s]
   void forward(const DeviceLayerCall& call, const AttentionSize& size, std::byte* output, float* log_sum_exp,
                std::byte* qkv) const;
   void backward(const DeviceLayerCall& call, const AttentionSize& size, const AttentionGradients& of) const;

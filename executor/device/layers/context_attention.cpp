@@ -80,7 +80,7 @@ HeadShares DeviceContextAttention::output_shares() const {
   return {.rows = rows(), .parts = {query_columns(), 0, 0}, .members = seat_.ranks};
 }
 
-/// Attention of whole sequences with this rank's heads.
+/// Returns the size of attention of whole sequences with this rank's heads.
 AttentionSize DeviceContextAttention::of_heads(const AttentionSize& size) const {
   AttentionSize whole = size;
   whole.sequence *= seat_.ranks;
@@ -90,7 +90,7 @@ AttentionSize DeviceContextAttention::of_heads(const AttentionSize& size) const 
   return whole;
 }
 
-/// own: [b*S, width] -> whole: [b*s, width / n], which may lie where `own` does.
+/// Turns own [b*S, width] into whole [b*s, width / n], which may lie where `own` does.
 void DeviceContextAttention::to_heads(const DeviceLayerCall& call, const Room& room, std::byte* whole,
                                       const std::byte* own, const HeadShares& shares) const {
   std::byte* const outgoing = address_of(call, room.outgoing);
@@ -102,7 +102,7 @@ void DeviceContextAttention::to_heads(const DeviceLayerCall& call, const Room& r
                                   {seat_.ranks, size_.batch, size_.sequence * shares.width() / seat_.ranks});
 }
 
-/// The way back.
+/// Turns whole back into own; the reverse of to_heads().
 void DeviceContextAttention::to_tokens(const DeviceLayerCall& call, const Room& room, std::byte* own,
                                        const std::byte* whole, const HeadShares& shares) const {
   std::byte* const incoming = address_of(call, room.incoming);
@@ -148,8 +148,8 @@ void DeviceContextAttention::ulysses_backward(const DeviceLayerCall& call, const
   to_tokens(call, backward_, of.dqkv, whole_dqkv, qkv_shares());
 }
 
-/// Calls visit(piece) for the slices so far of the block that has come so many steps round the ring: that of the rank
-/// so far before.
+/// Calls visit(piece) for the slices so far of the block that has come `step` steps round the ring. The block belongs
+/// to the rank that is `step` ranks before this one.
 template <class Visit>
 void DeviceContextAttention::for_each_piece(const AttentionSize& size, int step, Visit visit) const {
   const int owner = (seat_.rank - step + seat_.ranks) % seat_.ranks;
@@ -166,7 +166,7 @@ void DeviceContextAttention::for_each_piece(const AttentionSize& size, int step,
   }
 }
 
-/// The slice's keys and values, for those behind it.
+/// Keeps the slice's keys and values for later slices.
 void DeviceContextAttention::keep(const DeviceLayerCall& call, const std::byte* qkv) const {
   const std::int64_t width = query_columns() + key_columns();
   for (std::int64_t i = 0; i < size_.batch; ++i)
@@ -212,7 +212,7 @@ void DeviceContextAttention::ring_forward(const DeviceLayerCall& call, const Att
   });
 }
 
-/// Gradients of a block come behind it, and at last to the rank that has it.
+/// The gradients of a block follow it round the ring, and at last reach the rank that owns it.
 void DeviceContextAttention::ring_backward(const DeviceLayerCall& call, const AttentionSize& size,
                                            const AttentionGradients& of) const {
   float* gradients = floats_of(call, gradients_);

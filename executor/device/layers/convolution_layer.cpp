@@ -1,5 +1,6 @@
-// Convolution, bias and ReLU on a device: the windows of some images at once become rows of patches, and these are
-// multiplied with the filters, group by group. T images, [H, W, C] before and [P, F] behind, E elements of a filter.
+// Convolution, bias and ReLU on a device. The windows of some images at once become rows of patches, which are
+// multiplied with the filters, group by group. The input has T images [H, W, C] and the output [P, F]; a filter has E
+// elements.
 
 #include <algorithm>
 
@@ -91,7 +92,7 @@ class DeviceConvolution : public DeviceLayer {
 
  private:
   std::int64_t group_filters() const { return layer_.filters / layer_.groups; }
-  /// Of an image's first output row, in a group's columns.
+  /// Returns the offset of an image's first output row, in a group's columns.
   std::int64_t column_bytes(std::int64_t image, std::int64_t group) const {
     return (image * pixels_ * layer_.filters + group * group_filters()) * element_bytes_;
   }
@@ -112,7 +113,7 @@ class DeviceConvolution : public DeviceLayer {
     }
   }
 
-  /// [images * P, E] of the kept input.
+  /// Returns the patches [images * P, E] of the kept input.
   const std::byte* patches_of(const DeviceLayerCall& call, const ConvolutionSize& chunk, std::int64_t image,
                               std::int64_t group) const {
     const std::byte* const images = address_of(call, input_) + image * image_bytes_;
@@ -121,7 +122,7 @@ class DeviceConvolution : public DeviceLayer {
     return address_of(call, patches_);
   }
 
-  /// [images * P, F/G] of the output's gradient.
+  /// Returns the output's gradient of one group, [images * P, F/G].
   const std::byte* gradient_of(const DeviceLayerCall& call, const ConvolutionSize& chunk, std::int64_t image,
                                std::int64_t group) const {
     const std::byte* const from = address_of(call, output_gradient_) + column_bytes(image, group);
@@ -132,20 +133,20 @@ class DeviceConvolution : public DeviceLayer {
   }
 
   ConvolutionLayer layer_;
-  ConvolutionSize size_;  // of all images
+  ConvolutionSize size_;  // size for all images
   std::int64_t element_bytes_;
   std::int64_t filters_, bias_;
   std::int64_t patch_ = 0;        // E
   std::int64_t pixels_ = 0;       // P
-  std::int64_t outputs_ = 0;      // elements
-  std::int64_t image_bytes_ = 0;  // of the input
+  std::int64_t outputs_ = 0;      // elements of the output
+  std::int64_t image_bytes_ = 0;  // bytes of an input image
   std::int64_t chunk_ = 1;        // images of a product
   DeviceLayerBytes bytes_;
   DeviceTensor input_;            // [T, H, W, C]
   DeviceTensor output_gradient_;  // [T, P, F]
-  DeviceTensor mask_;             // a bit an output
+  DeviceTensor mask_;             // one bit an output
   DeviceTensor patches_;          // [chunk, P, E]
-  DeviceTensor group_;            // [chunk, P, F/G], where there are several
+  DeviceTensor group_;            // [chunk, P, F/G], if there are several groups
 };
 
 }  // namespace

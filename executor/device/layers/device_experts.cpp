@@ -40,7 +40,7 @@ DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& wor
   const std::int64_t h = layer.hidden, own = picked(), lists = work.microbatch * layer.experts;
   weight_gradients_ = workspace(bytes.backward_workspace, own * kWord);
   added_ = workspace(bytes.backward_workspace, lists * kWord);
-  // The experts' rows are done when the router and the shared expert begin.
+  // The experts' rows are not used any more when the router and the shared expert begin.
   std::int64_t of_rows = bytes.backward_workspace, of_tokens = bytes.backward_workspace;
   exchange_.emplace(layer, work, share, element_bytes, bytes, of_rows);
   activated_gradient_ = workspace(of_rows, rows() * layer.expert_ffn * element_bytes);
@@ -93,7 +93,7 @@ ExpertRows DeviceExperts::expert_rows(const DeviceLayerCall& call) const {
   return exchange_->expert_rows(call, integers_of(call, bounds_));
 }
 
-/// An expert takes the first picks of a whole sequence.
+/// Routes the picks; an expert takes the first picks of a whole sequence.
 void DeviceExperts::route(const DeviceLayerCall& call) const {
   DeviceKernels& kernels = call.kernels;
   DeviceRoutes to = routes(call);
@@ -141,7 +141,7 @@ void DeviceExperts::forward(const DeviceLayerCall& call, void* output, const voi
   kernels.residual_add(output, output, at(shared_output_), nullptr, tokens_, h);
 }
 
-/// Of all rows: those that nobody has hold what was there before, and nobody reads what becomes of them.
+/// Works on all rows. A row without a pick holds old values, and nothing reads the result.
 void DeviceExperts::activate(const DeviceLayerCall& call) const {
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
   call.kernels.activation_forward(expert_, at(activated_), at(up_), rows());

@@ -1,12 +1,12 @@
 #pragma once
-// A mixture of experts on a device, in a decoder block's place of the MLP (executor/cpu/layers/experts.cpp has what it
-// computes). Rows of picks stand in the order of their experts; there is room for all R that there can be (T k, or in
-// an expert group those of all its ranks: expert_exchange.h), so that nobody has to know on the host how many fell to
-// whom, or were dropped. A tensor rank has f/t channels of each expert: it
-// returns a part of the sum; the first alone adds what the router owes. Of slices each leaves its loads to the
-// sequence: the next ones find what they have taken of an expert's capacity, and the load-balancing loss those of all.
-// Symbols as in device_expert_kernels.h; f channels of an expert, u = 2f (gated) or f, F and U likewise of the shared
-// one.
+// A mixture of experts on a device, in the place of a decoder block's MLP (executor/cpu/layers/experts.cpp says what it
+// computes). Rows of picks are ordered by their experts. There is room for the most rows, R, that there can be (T k, or
+// in an expert group those of all its ranks: expert_exchange.h), so the host need not know how many picks an expert
+// gets, or how many were dropped. A tensor rank has f/t channels of each expert and returns a part of the sum; only the
+// first rank adds the router's part of the input's gradient. Each slice keeps its loads with the sequence: later slices
+// find there how much of an expert's capacity is taken, and the load-balancing loss sums up all of them. Symbols are
+// those of device_expert_kernels.h; f channels of an expert, u = 2f (gated) or f; F and U are those of the shared
+// expert.
 
 #include <optional>
 
@@ -17,15 +17,15 @@ namespace plumb { inline namespace executor {
 
 class DeviceExperts {
  public:
-  /// `layer` is a tensor rank's share. Takes its room behind what `bytes` counts.
+  /// `layer` is a tensor rank's share. It places its tensors behind those that `bytes` counts.
   DeviceExperts(const TransformerLayer& layer, const LayerWork& work, const DeviceTensorShare& share,
                 std::int64_t element_bytes, DeviceLayerBytes& bytes);
 
-  /// output, input: [T, h]
+  /// Computes the output, without the residual. output, input: [T, h]
   void forward(const DeviceLayerCall& call, void* output, const void* input) const;
-  /// Makes the activations again.
+  /// Computes the activations again.
   void activate(const DeviceLayerCall& call) const;
-  /// dinput is written, and what weight_grad() needs. dinput, output_gradient: [T, h]
+  /// Writes dinput, and the tensors that weight_grad() needs. dinput, output_gradient: [T, h]
   void input_grad(const DeviceLayerCall& call, void* dinput, const void* output_gradient) const;
   void weight_grad(const DeviceLayerCall& call, const void* output_gradient, const void* input) const;
 
@@ -48,38 +48,39 @@ class DeviceExperts {
   const std::byte* expert_weight(const DeviceLayerCall& call, std::int64_t at) const {
     return call.expert_weights + at * element_bytes_;
   }
-  /// The gradient of the router's scores, in the place of its probabilities, and its part of the input's.
+  /// Replaces the router's probabilities by the gradient of its scores, and adds its part to the input's gradient.
   void router_input_grad(const DeviceLayerCall& call, void* dinput) const;
   void shared_input_grad(const DeviceLayerCall& call, void* dinput, const void* output_gradient) const;
 
   TransformerLayer layer_;
-  TransformerLayer expert_;  // with the channels of one expert, and of the shared one, as its MLP's
+  TransformerLayer expert_;  // expert_ and shared_ have one expert's, or the shared expert's, channels in their MLP
   TransformerLayer shared_;
   std::int64_t tokens_;  // T
   std::int64_t element_bytes_;
-  std::int64_t matrices_;  // that an expert's first product has
-  PickRouting routing_;    // of the tokens here; its capacity is of whole sequences
+  std::int64_t matrices_;  // matrices in an expert's first product
+  PickRouting routing_;    // for the tokens on this rank; the capacity is that of whole sequences
   SharedPicks shared_picks_;
   std::int64_t whole_sequence_;  // s
-  int slices_, slice_;           // of each sequence, and which of them this is
-  std::int64_t loads_at_ = 0;    // [slices, b, E] of the slices' picks: bytes, in what the layer keeps of sequences
+  int slices_, slice_;           // slices of each sequence, and the number of this one
+  // [slices, b, E] the slices' picks: offset in bytes among what the layer keeps of sequences.
+  std::int64_t loads_at_ = 0;
   std::int64_t router_ = -1, up_at_ = -1, down_at_ = -1, shared_up_at_ = -1, shared_down_at_ = -1;  // elements
   std::optional<DeviceExpertExchange> exchange_;
-  // Kept.
-  DeviceTensor probabilities_;     // [T, E], fp32; after the input gradient that of the scores
-  DeviceTensor bounds_;            // [E + 1] of the rows that picks here have
+  // Tensors that are kept.
+  DeviceTensor probabilities_;     // [T, E], fp32; after the input gradient the scores' gradient
+  DeviceTensor bounds_;            // [E + 1] bounds of the rows of this rank's picks
   DeviceTensor picks_;             // [T, k]
   DeviceTensor weights_;           // [T, k], fp32
   DeviceTensor places_;            // [T, k]
-  DeviceTensor loads_;             // [b, E]; of slices first those before, then, in the backward, all
+  DeviceTensor loads_;             // [b, E]; with slices first the earlier ones' loads, then, in the backward, all
   DeviceTensor input_;             // [R, h]
-  DeviceTensor up_;                // [R, u]; after the input gradient its own
+  DeviceTensor up_;                // [R, u]; after the input gradient its gradient
   DeviceTensor activated_;         // [R, f]
-  DeviceTensor output_gradient_;   // [R, h], weighted; between the input and the weight gradient
-  DeviceTensor shared_up_;         // [T, U]; likewise
+  DeviceTensor output_gradient_;   // [R, h], weighted; from the input gradient to the weight gradient
+  DeviceTensor shared_up_;         // [T, U]; after the input gradient its gradient
   DeviceTensor shared_activated_;  // [T, F]
-  // While a pass runs.
-  DeviceTensor whole_picks_;         // of a context group (SharedPickRoom)
+  // Tensors that live while a pass runs.
+  DeviceTensor whole_picks_;         // picks of a context group (SharedPickRoom)
   DeviceTensor shared_output_;       // [T, h]
   DeviceTensor activated_gradient_;  // [R, f]
   DeviceTensor weight_gradients_;    // [T, k], fp32

@@ -64,7 +64,7 @@ void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, c
                     .tokens = work.sequence,
                     .columns = columns});
   const std::int64_t own = own_rows_of(work), first = call.tensor.divides_rows ? call.tensor.rank() * own : 0;
-  std::int64_t row = 0;  // of all
+  std::int64_t row = 0;  // first row of the run, among all rows
   for (std::int64_t sample = 0; sample < work.microbatch; ++sample)
     for (const TokenRange& run : {tokens.first, tokens.second}) {
       const std::int64_t begin = std::clamp<std::int64_t>(first - row, 0, run.count);

@@ -1,7 +1,8 @@
 #pragma once
-// One layer on a device: its three passes as kernels that it enqueues, over memory that was planned before. A layer
-// says how many bytes it needs of a micro-batch's two buffers, that which its input gradient frees and that which waits
-// for its weight gradient, and of workspace; where they lie comes with the call. A file a kind (device/*_layer.cpp).
+// One layer on a device: the kernels that its three passes enqueue, over memory that was planned before. A layer says
+// how many bytes it needs of a micro-batch's two buffers (its input gradient frees one, and the other waits for its
+// weight gradient) and of workspace; the call says where they lie. Each kind of layer has a file
+// (executor/device/layers/*_layer.cpp).
 
 #include <algorithm>
 #include <cstddef>
@@ -19,30 +20,32 @@
 
 namespace plumb { inline namespace executor {
 
+/// The lifetime of a tensor.
 enum class DevicePlace : std::uint8_t {
   kNowhere,
   kEarly,      ///< kept from F to I
   kLate,       ///< kept from F to W
-  kCheap,      ///< likewise, or, with selective recomputation, made again by rebuild_cheap()
+  kCheap,      ///< kept from F to W, or, with selective recomputation, made again by rebuild_cheap()
   kWorkspace,  ///< while a pass runs
-  kPassing,    ///< from one layer's pass to the next one's: an input that F alone reads, a gradient that I alone reads
+  /// From one layer's pass to the next layer's: an input that F alone reads, or a gradient that I alone reads.
+  kPassing,
 };
 
 struct DeviceTensor {
   DevicePlace place = DevicePlace::kNowhere;
-  std::int64_t offset = 0;  ///< bytes from the layer's first
+  std::int64_t offset = 0;  ///< bytes from the beginning of the layer's memory
 };
 
-/// What a layer needs, in bytes.
+/// The bytes that a layer needs.
 struct DeviceLayerBytes {
   std::int64_t early = 0;
   std::int64_t late = 0;
   std::int64_t cheap = 0;
-  std::int64_t passing = 0;  ///< of the larger one
+  std::int64_t passing = 0;  ///< bytes of the largest such tensor
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
-  std::int64_t sequences = 0;  ///< where sequences are sliced: kept of them whole, from the first F to the last I
-  std::int64_t sequence_gradients = 0;  ///< likewise from the first I on, zeros at first
+  std::int64_t sequences = 0;           ///< kept by slices for whole sequences, from the first F to the last I
+  std::int64_t sequence_gradients = 0;  ///< kept by slices from the first I on, zeros at first
 };
 
 /// A micro-batch at a layer.
@@ -53,14 +56,15 @@ struct DeviceLayerCall {
   std::byte* cheap = nullptr;
   std::byte* workspace = nullptr;
   std::byte* passing = nullptr;
-  std::byte* sequences = nullptr;       ///< of a micro-batch that runs in slices, whichever this is
-  float* sequence_gradients = nullptr;  ///< likewise
-  const std::byte* weights = nullptr;   ///< the layer's parameters, stored; those of routed experts lie apart
-  const float* vectors = nullptr;       ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
+  std::byte* sequences = nullptr;       ///< memory of a micro-batch that runs in slices, which all slices share
+  float* sequence_gradients = nullptr;  ///< shared by its slices, too
+  const std::byte* weights = nullptr;   ///< the layer's parameters, stored, without those of routed experts
+  /// The layer's parameters in fp32; with `packed` only the vectors, those of the whole stage.
+  const float* vectors = nullptr;
   const PackedVectors* packed = nullptr;
-  std::int64_t first_element = 0;  ///< the layer's, in the stage
-  std::int64_t first_packed = 0;   ///< with which `vectors` begins, where they are packed
-  float* gradients = nullptr;      ///< likewise
+  std::int64_t first_element = 0;  ///< the layer's first element in the stage
+  std::int64_t first_packed = 0;   ///< the packed element with which `vectors` begins
+  float* gradients = nullptr;      ///< gradients of the layer's parameters
   const std::byte* expert_weights = nullptr;
   float* expert_gradients = nullptr;
   const float* constants = nullptr;  ///< DeviceLayer::constants()
@@ -75,14 +79,14 @@ struct DeviceLayerCall {
   DeviceTensorGroup tensor;
   DeviceContextGroup context;
   DeviceExpertGroup experts;
-  // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
+  // Dropout draws its masks from the run's seed, the layer's number in the model and the first sample's in the batch.
   std::uint64_t seed = 1;
   int layer_number = 0;
   std::int64_t first_sample = 0;
-  const StepNumbers* numbers = nullptr;  ///< one
+  const StepNumbers* numbers = nullptr;  ///< one element
   bool rebuilds_cheap = false;           ///< rebuild_cheap() comes before the backward
 
-  /// A gain or bias by its element of the layer's parameters; null for none (-1).
+  /// Returns a gain or bias by its element in the layer's parameters; null for none (-1).
   const float* vector(std::int64_t element) const {
     if (element < 0) return nullptr;
     return vectors + (packed == nullptr ? element : packed->place_of(first_element + element) - first_packed);
@@ -95,59 +99,58 @@ class DeviceLayer {
 
   virtual DeviceLayerBytes bytes() const = 0;
 
-  /// Numbers that the layer reads and that never change.
+  /// Returns numbers that the layer reads and that never change.
   virtual std::vector<float> constants() const { return {}; }
 
-  /// Where the layer takes its input and the gradient of its output [T, h]; nowhere in one that begins, or ends, the
-  /// model.
+  /// Return where the layer takes its input and the gradient of its output [T, h]; kNowhere for the input of a layer
+  /// that begins the model, and for the gradient of one that ends it.
   virtual DeviceTensor input() const = 0;
   virtual DeviceTensor output_gradient() const = 0;
 
   /// output: [T, h]; null for a layer that ends the model.
   virtual void forward(const DeviceLayerCall& call, void* output) const = 0;
 
-  /// Makes what lies in DevicePlace::kCheap again from what is kept besides: outputs of norms and activations, with the
-  /// same bits. Before input_grad.
+  /// Makes what lies in DevicePlace::kCheap again from the other kept tensors: outputs of norms and activations, with
+  /// the same bits. It comes before input_grad.
   virtual void rebuild_cheap(const DeviceLayerCall&) const {}
 
-  /// input_gradient: [T, h]; null for a layer that begins the model. The gradients of norms are added to the layer's.
+  /// input_gradient: [T, h]; null for a layer that begins the model. It adds the gradients of norms to the layer's.
   virtual void input_grad(const DeviceLayerCall& call, void* input_gradient) const = 0;
 
-  /// After input_grad.
+  /// Adds the other gradients. It comes after input_grad.
   virtual void weight_grad(const DeviceLayerCall& call) const = 0;
 };
 
-/// Which share of a layer, and of its sequences, is here.
+/// The share of a layer, and of its sequences, on this rank.
 struct DeviceTensorShare {
   int ranks = 1;
   int rank = 0;
-  std::int64_t whole_vocabulary = 0;  ///< a head's, of all ranks, without padding
-  int kv_sharers = 1;                 ///< neighbouring ranks that have the same kv heads
-  ContextSeat context;                ///< of the context group, whose ranks have some tokens of each sequence
-  ExpertSeat experts;                 ///< of the expert group, whose ranks have some experts each
+  std::int64_t whole_vocabulary = 0;  ///< the vocabulary of a head's ranks together, without padding
+  int kv_sharers = 1;                 ///< number of neighbouring ranks that have the same kv heads
+  ContextSeat context;                ///< seat in the context group, whose ranks have some tokens of each sequence
+  ExpertSeat experts;                 ///< seat in the expert group, whose ranks have some experts each
   std::int64_t sequence = 0;          ///< s: tokens of the context group's sequences
-  TokenRange slice;                   ///< those of the slice that this is; all of them where sequences are whole
-  int slices = 1;                     ///< of each sequence
-  int slice_number = 0;               ///< which of them this is
+  TokenRange slice;                   ///< tokens of this slice; all tokens where sequences are whole
+  int slices = 1;                     ///< slices of each sequence
+  int slice_number = 0;               ///< number of this slice
 
   bool is_sliced() const { return slice.count < sequence; }
-  /// Tokens of a whole sequence, of which `work` has those here.
+  /// Returns the tokens of a whole sequence; `work` has those on this rank.
   std::int64_t whole_sequence(const LayerWork& work) const {
     return is_sliced() ? sequence : work.sequence * context.ranks;
   }
 };
 
-/// Rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.
+/// Returns the rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.
 inline std::int64_t own_rows_of(const LayerWork& work) {
   return work.sequence_parallel ? tokens_of(work) / work.tensor_parallel : tokens_of(work);
 }
 
-/// Whether a device runs the layer: not blocks with latent attention, heads of more than 256 channels or more than 32
-/// experts a token.
+/// True if a device runs the layer. It does not run blocks with latent attention, heads of more than 256 channels or
+/// more than 32 experts a token.
 bool has_device_kernels(const Layer& layer);
 
-/// Asserts has_device_kernels().
-/// `layer` is the share of a tensor rank.
+/// Makes the layer. `layer` is the share of a tensor rank. Asserts has_device_kernels().
 std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
                                                const DeviceTensorShare& share = {});
 
@@ -158,20 +161,20 @@ std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& lay
 std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
                                               const DeviceTensorShare& share);
 
-/// Takes `bytes` behind those that are counted in `total`.
+/// Places `bytes` behind those that are counted in `total`.
 inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::int64_t bytes) {
   const DeviceTensor tensor{place, total};
   total += aligned_bytes(bytes);
   return tensor;
 }
 
-/// One that passes: layers by turns have one of two places.
+/// Places a tensor that passes to the next layer; layers use one of two places in turn.
 inline DeviceTensor place_passing(DeviceLayerBytes& layer, std::int64_t bytes) {
   layer.passing = std::max(layer.passing, aligned_bytes(bytes));
   return {.place = DevicePlace::kPassing};
 }
 
-/// The tensor's address in this call; null for one that is nowhere.
+/// Returns the tensor's address in this call; null if it is nowhere.
 inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   switch (tensor.place) {
     case DevicePlace::kEarly:
@@ -196,13 +199,13 @@ inline float* floats_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   return reinterpret_cast<float*>(address_of(call, tensor));
 }
 
-/// Of the layer's dropout number `place` (executor/cpu/layers/layer.h, dropout_site).
+/// Returns the key of the layer's dropout number `place` (executor/cpu/layers/layer.h, dropout_site).
 inline DropoutKey dropout_key(const DeviceLayerCall& call, std::uint64_t place) {
   return {.seed = call.seed, .layer = static_cast<std::uint64_t>(call.layer_number), .place = place};
 }
 
-/// y = residual + dropout of x, own rows of `columns` channels; a null residual counts as zeros. A block of the rows
-/// may begin and end inside a sample.
+/// y = residual + dropout of x, for own rows of `columns` channels; a null residual counts as zeros. The rows may begin
+/// and end inside a sample.
 void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, const std::byte* x,
                const std::byte* residual, const LayerWork& work, std::int64_t columns, double probability,
                std::int64_t element_bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// A norm of a device's layer: where its parameters lie, and what its forward notes of each row.
+// A norm of a device's layer: the places of its parameters, and the statistics that its forward keeps of each row.
 
 #include <cstdint>
 #include <string>
@@ -14,11 +14,11 @@ struct DeviceLayerNorm {
   std::int64_t bias = -1;
   DeviceTensor mean, rstd;  ///< [rows], fp32
 
-  /// Of its parameters; the bias lies behind the gain.
+  /// Returns the elements of its parameters; the bias lies behind the gain.
   std::int64_t elements(std::int64_t columns) const { return bias < 0 ? columns : 2 * columns; }
 };
 
-/// `name` as in kernels/layer/layer.h: "norm1", "norm2", "norm".
+/// Places a norm's statistics. `name` is that of kernels/layer/layer.h: "norm1", "norm2" or "norm".
 inline DeviceLayerNorm place_norm(const Layer& layer, const std::string& name, NormKind kind, std::int64_t rows,
                                   DeviceLayerBytes& bytes) {
   DeviceLayerNorm norm;

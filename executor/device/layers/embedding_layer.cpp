@@ -1,5 +1,6 @@
-// Token and position embedding on a device. Symbols as in kernels/layer/layer.h. A tensor rank has V/t rows of the
-// table and the tokens among them (others are negative); the first adds the positions, whose table every rank has.
+// Token and position embedding on a device. Symbols are those of kernels/layer/layer.h. A tensor rank has V/t rows of
+// the table and looks up the tokens among them (others are negative). The first rank adds the positions, whose table
+// every rank has.
 
 #include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/device_layer.h"
@@ -19,7 +20,8 @@ class DeviceEmbedding : public DeviceLayer {
         positions_at_(parameter_offset(layer, "positions.weight")),
         output_gradient_(
             place_tensor(DevicePlace::kLate, bytes_.late, own_rows_of(work) * layer.hidden * element_bytes)) {
-    if (positions_at_ >= 0 && (share.context.ranks > 1 || share.is_sliced())) {  // all of them: arenas are alike
+    // All ranks take this memory, so that their arenas are alike.
+    if (positions_at_ >= 0 && (share.context.ranks > 1 || share.is_sliced())) {
       const std::int64_t table = work.sequence * layer.hidden;
       own_positions_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, table * element_bytes);
       own_position_sums_ =
@@ -68,7 +70,7 @@ class DeviceEmbedding : public DeviceLayer {
   }
 
  private:
-  /// Whether the rank has some tokens of each sequence, at other positions than their rows.
+  /// True if the rank has some tokens of each sequence, whose positions differ from their rows.
   bool has_own_positions() const { return positions_at_ >= 0 && (tokens_.second.count > 0 || tokens_.first.first > 0); }
 
   /// Calls visit(element of the own tokens' rows, element of the position table, count).
@@ -81,7 +83,8 @@ class DeviceEmbedding : public DeviceLayer {
     }
   }
 
-  /// Rows of the position table, from that of the sequences' first tokens here on; null: there is none.
+  /// Returns the rows of the position table from the position of the first tokens here on, or null if there is no
+  /// table.
   const std::byte* positions(const DeviceLayerCall& call) const {
     if (positions_at_ < 0) return nullptr;
     const std::byte* const table = call.weights + positions_at_ * element_bytes_;
@@ -95,14 +98,14 @@ class DeviceEmbedding : public DeviceLayer {
 
   EmbeddingLayer layer_;
   LayerWork work_;
-  ContextTokens tokens_;  // of each sequence that this rank has
+  ContextTokens tokens_;  // tokens of each sequence on this rank
   std::int64_t element_bytes_;
   std::int64_t tokens_at_, positions_at_;
   DeviceLayerBytes bytes_;
   DeviceTensor output_gradient_;    // [R, h]: T rows, or the block that a rank has between products
   DeviceTensor sum_, gathered_;     // [T, h], where rows are divided
-  DeviceTensor own_positions_;      // [S, h], where the rank has some tokens of each sequence
-  DeviceTensor own_position_sums_;  // likewise, fp32
+  DeviceTensor own_positions_;      // [S, h], if the rank has some tokens of each sequence
+  DeviceTensor own_position_sums_;  // [S, h], fp32, in the same case
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ std::byte* DeviceExpertExchange::experts_output(const DeviceLayerCall& call, boo
   return address_of(call, rows_[is_backward ? 1 : 0]);
 }
 
-/// What comes back has the place of what experts have made, which is sent from elsewhere.
+/// The rows that come back replace the experts' output, which is sent from other memory.
 void DeviceExpertExchange::from_experts(const DeviceLayerCall& call, bool is_backward) const {
   if (!is_spread()) return;
   std::byte* const by_expert = experts_output(call, is_backward);

@@ -1,4 +1,4 @@
-// Final norm, projection and cross-entropy on a device. Symbols as in kernels/layer/layer.h.
+// Final norm, projection and cross-entropy on a device. Symbols are those of kernels/layer/layer.h.
 
 #include <algorithm>
 
@@ -80,7 +80,7 @@ class DeviceHead : public DeviceLayer {
                                 element_bytes_);
   }
 
-  /// Each rank has what it can say of a row from its own columns.
+  /// Computes the loss: each rank sums up its own columns of a row, and the ranks exchange these parts.
   void take_loss(const DeviceLayerCall& call) const {
     float* parts = floats_of(call, parts_);
     call.kernels.cross_entropy_parts(parts + call.tensor.rank() * 3 * rows_, address_of(call, logits_), call.targets,
@@ -90,12 +90,12 @@ class DeviceHead : public DeviceLayer {
                                           call.gradient_scale, call.loss_scale);
   }
 
-  HeadLayer layer_;  // of this rank
-  int ranks_;        // that have the vocabulary
+  HeadLayer layer_;  // this rank's share
+  int ranks_;        // number of ranks that share the vocabulary
   VocabPart part_;
   DeviceTensor parts_;  // [ranks, 3, T], fp32
   std::int64_t rows_;   // T
-  std::int64_t own_;    // R: T, or the block that a rank has between products
+  std::int64_t own_;    // R rows: T, or the block that a rank has between products
   std::int64_t element_bytes_;
   std::int64_t projection_, projection_bytes_;
   DeviceLayerBytes bytes_;
@@ -105,7 +105,7 @@ class DeviceHead : public DeviceLayer {
   DeviceTensor logits_;         // [T, V]; from the forward on their gradient
   DeviceTensor norm_gradient_;  // [T, h]
   DeviceTensor gathered_;       // [T, h], where rows are divided
-  DeviceTensor replicated_;     // [2h], likewise, fp32
+  DeviceTensor replicated_;     // [2h], fp32, where rows are divided
 };
 
 }  // namespace

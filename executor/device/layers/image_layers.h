@@ -1,6 +1,6 @@
 #pragma once
-// The layers of models that read images, or vectors of numbers, on a device: a file a kind. make_device_layer() is the
-// way in. A micro-batch has T samples.
+// The layers, on a device, of models that read images or vectors of numbers; each kind has a file. make_device_layer()
+// calls these functions. A micro-batch has T samples.
 
 #include <cstdint>
 #include <memory>

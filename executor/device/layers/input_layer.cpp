@@ -1,4 +1,4 @@
-// Samples of real numbers, out of the data: the host has put those of all micro-batches on the device.
+// Samples of real numbers from the data. The host has put those of all micro-batches on the device.
 
 #include "executor/device/layers/image_layers.h"
 
@@ -21,7 +21,7 @@ class DeviceInput : public DeviceLayer {
   void weight_grad(const DeviceLayerCall&) const override {}
 
  private:
-  std::int64_t sample_bytes_;  // of a micro-batch
+  std::int64_t sample_bytes_;  // bytes of a micro-batch's samples
 };
 
 }  // namespace

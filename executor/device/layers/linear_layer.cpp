@@ -1,4 +1,4 @@
-// A linear layer with its activation and dropout on a device. T rows, [in] before and [out] behind.
+// A linear layer with its activation and dropout on a device. It has T rows, [in] as input and [out] as output.
 
 #include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/image_layers.h"
@@ -81,11 +81,11 @@ class DeviceLinear : public DeviceLayer {
   std::int64_t weight_, bias_;
   DropoutRows dropped_;
   DeviceLayerBytes bytes_;
-  DeviceTensor input_;            // [T, in]
-  DeviceTensor product_;          // [T, out] before a GELU, and from the input gradient on its own gradient; of others
-                                  // the output's gradient is in its place
+  DeviceTensor input_;  // [T, in]
+  // [T, out] before a GELU, and from the input gradient on its gradient; without a GELU, the output's gradient.
+  DeviceTensor product_;
   DeviceTensor output_gradient_;  // [T, out]
-  DeviceTensor mask_;             // a bit an output
+  DeviceTensor mask_;             // one bit an output
 };
 
 }  // namespace

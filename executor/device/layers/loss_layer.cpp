@@ -1,4 +1,4 @@
-// The loss of samples on a device. T samples, C numbers or classes.
+// The loss of samples on a device. There are T samples of C numbers or classes.
 
 #include "executor/device/layers/image_layers.h"
 

@@ -1,5 +1,5 @@
-// An MLP with its residual on a device. T rows, h channels outside and f inside. `up` holds its own gradient behind the
-// input gradient.
+// An MLP with its residual on a device. It has T rows, h channels outside and f inside. After the input gradient, `up`
+// holds its own gradient.
 
 #include "executor/cpu/layers/layer.h"
 #include "executor/device/layers/image_layers.h"
@@ -45,7 +45,7 @@ class DeviceMlp : public DeviceLayer {
     const std::byte* const gradient = address_of(call, output_gradient_);
     kernels.linear_input_grad(address_of(call, activated_gradient_), gradient, weight(call, down_at_), {rows_, f, h});
     kernels.gelu_backward(address_of(call, up_), address_of(call, activated_gradient_), rows_ * f, layer_.exact_gelu);
-    if (input_gradient == nullptr) return;  // behind the input
+    if (input_gradient == nullptr) return;  // the input layer takes no gradient
     kernels.linear_input_grad(input_gradient, address_of(call, up_), weight(call, up_at_), {rows_, h, f});
     kernels.residual_add(input_gradient, gradient, input_gradient, nullptr, rows_, h);
   }

@@ -1,5 +1,5 @@
-// Pooling on a device. T images, [H, W, C] before and [P, C] behind. Of both passes only where the largest were is
-// kept.
+// Pooling on a device. The input has T images [H, W, C] and the output [P, C]. Only the places of the largest elements
+// are kept from the forward to the backward.
 
 #include "executor/device/layers/image_layers.h"
 
@@ -30,7 +30,7 @@ class DevicePooling : public DeviceLayer {
     call.kernels.pooling_forward(output, places(call), address_of(call, input_), size_);
   }
   void input_grad(const DeviceLayerCall& call, void* input_gradient) const override {
-    if (input_gradient == nullptr) return;  // behind the input
+    if (input_gradient == nullptr) return;  // the input layer takes no gradient
     call.kernels.pooling_backward(input_gradient, address_of(call, output_gradient_), places(call), size_);
   }
   void weight_grad(const DeviceLayerCall&) const override {}
@@ -44,7 +44,7 @@ class DevicePooling : public DeviceLayer {
   DeviceLayerBytes bytes_;
   DeviceTensor input_;            // [T, H, W, C]
   DeviceTensor output_gradient_;  // [T, P, C]
-  DeviceTensor places_;           // [T, P, C] of the largest
+  DeviceTensor places_;           // [T, P, C] places of the largest elements
 };
 
 }  // namespace

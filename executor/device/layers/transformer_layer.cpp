@@ -1,7 +1,7 @@
-// A decoder block on a device. Symbols as in kernels/layer/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
-// feed-forward, u = 2f (gated) or f. A gradient takes the storage of a kept tensor that is not needed any more:
-// `residual`, `up` and `qkv` hold their own gradients behind the input gradient. With a parallel residual both branches
-// read the block's input, and nothing of what joins them is kept.
+// A decoder block on a device. Symbols are those of kernels/layer/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
+// feed-forward, u = 2f (gated) or f. A gradient takes the storage of a kept tensor that is not needed any more: after
+// the input gradient, `residual`, `up` and `qkv` hold their own gradients. With a parallel residual both branches read
+// the block's input, and their sum is not kept.
 
 #include <algorithm>
 #include <optional>
@@ -76,7 +76,7 @@ class DeviceTransformer : public DeviceLayer {
     if (work.sequence_parallel)
       replicated_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace,
                                  2 * layer.hidden * std::int64_t{sizeof(float)});
-    // The MLP's part of the backward, or the experts', is over when attention's begins.
+    // The backward of the MLP, or of the experts, is over when that of attention begins.
     if (layer.experts > 0 && work.sequence_parallel)
       gathered_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
     std::int64_t of_attention = bytes_.backward_workspace;
@@ -91,7 +91,7 @@ class DeviceTransformer : public DeviceLayer {
       shared_ =
           place_tensor(DevicePlace::kWorkspace, of_attention,
                        share.ranks / share.kv_sharers * row * (qkv_width_ - query_) + std::int64_t{sizeof(float)});
-    std::int64_t of_forward = 0;  // before attention the branch is over
+    std::int64_t of_forward = 0;  // from 0, since branch_ is not in use beside attention
     attend_.emplace(attention_, share, element_bytes, of_forward, of_attention, bytes_);
     bytes_.forward_workspace = std::max(bytes_.forward_workspace, of_forward);
     bytes_.backward_workspace = std::max(bytes_.backward_workspace, of_attention);
@@ -142,15 +142,15 @@ class DeviceTransformer : public DeviceLayer {
     if (at < 0) return {};
     return {.values = call.vector(at), .stored = weight(call, at)};
   }
-  /// y = x W^T and the bias, where there is one.
+  /// y = x W^T, plus the bias if there is one.
   void multiply(const DeviceLayerCall& call, DeviceTensor y, const std::byte* x, std::int64_t at, std::int64_t bias,
                 const GemmSize& size) const {
     if (bias < 0) return call.kernels.linear_forward(address_of(call, y), x, weight(call, at), size);
     call.kernels.linear_bias_forward(address_of(call, y), x, weight(call, at), bias_at(call, bias), size);
   }
-  /// Whether the bias behind a product whose sums ranks add up may be added before: there is one rank.
+  /// True if no other rank adds to the sums of a product, so that the product itself may add its bias.
   bool is_alone() const { return share_.ranks == 1; }
-  /// Of all rows, or the own ones.
+  /// Adds a bias to all rows, or to the own ones.
   void add_bias(const DeviceLayerCall& call, void* y, std::int64_t bias, std::int64_t rows,
                 std::int64_t columns) const {
     if (bias >= 0) call.kernels.bias_forward(y, call.vector(bias), rows, columns);
@@ -159,11 +159,11 @@ class DeviceTransformer : public DeviceLayer {
     return call.tensor.all_rows(address_of(call, own), address_of(call, gathered), rows_ * layer_.hidden,
                                 element_bytes_);
   }
-  /// partial: [T, h]
+  /// Returns the rows of the sum over the tensor group: the own rows, or all. partial: [T, h]
   std::byte* sum_rows(const DeviceLayerCall& call, DeviceTensor partial) const {
     return call.tensor.sum_rows(address_of(call, partial), rows_ * layer_.hidden, element_bytes_);
   }
-  /// attention_, with the mask of this micro-batch's probabilities.
+  /// Returns attention_ with the mask of this micro-batch's probabilities.
   AttentionSize attention_of(const DeviceLayerCall& call) const {
     AttentionSize size = attention_;
     size.dropout = {.probability = layer_.dropout,
@@ -172,25 +172,25 @@ class DeviceTransformer : public DeviceLayer {
                     .first_head = call.tensor.rank() * layer_.heads};
     return size;
   }
-  /// to = residual + a branch's dropout of its result.
+  /// to = residual + dropout of the branch's result.
   void drop_branch(const DeviceLayerCall& call, BlockDropout branch, void* to, const std::byte* result,
                    DeviceTensor residual) const {
     drop_rows(call, branch, static_cast<std::byte*>(to), result, address_of(call, residual), work_, layer_.hidden,
               layer_.dropout, element_bytes_);
   }
-  /// The gradient of a branch before its dropout.
+  /// Returns the gradient of a branch before its dropout.
   DeviceTensor branch_gradient(const DeviceLayerCall& call, BlockDropout branch, DeviceTensor gradient) const {
     if (layer_.dropout == 0) return gradient;
     drop_rows(call, branch, address_of(call, dropped_), address_of(call, gradient), nullptr, work_, layer_.hidden,
               layer_.dropout, element_bytes_);
     return dropped_;
   }
-  // From norm 2's output to what joins the residual, before a tensor group's sum and the last bias; and back.
+  // These compute from norm 2's output to the branch's end, before a tensor group's sum and the last bias; and back.
   void feed_forward(const DeviceLayerCall& call) const;
   void feed_forward_input_grad(const DeviceLayerCall& call) const;
   void feed_forward_weight_grad(const DeviceLayerCall& call) const;
 
-  /// Of a product whose rows are the own ones behind it, and of one before which they are.
+  /// Add the gradients of a product whose output is divided by rows, and of one whose input is.
   void row_parallel_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy,
                              DeviceTensor x, std::int64_t in) const {
     const std::int64_t h = layer_.hidden;
@@ -211,8 +211,8 @@ class DeviceTransformer : public DeviceLayer {
     if (bias < 0) return call.kernels.linear_weight_grad(call.gradients + at, address_of(call, dy), rows, size);
     call.kernels.linear_bias_weight_grad(call.gradients + at, call.gradients + bias, address_of(call, dy), rows, size);
   }
-  /// Gradients of keys and values that neighbouring ranks have become the sum of theirs: one over the whole group, in
-  /// which each set of sharers has columns of its own.
+  /// Replaces the gradients of keys and values that neighbouring ranks share by their sum. It is one sum over the whole
+  /// group, in which each set of sharers has columns of its own.
   void sum_shared_heads(const DeviceLayerCall& call) const {
     if (share_.kv_sharers == 1) return;
     const std::int64_t columns = qkv_width_ - query_, each = rows_ * columns * element_bytes_;
@@ -229,36 +229,38 @@ class DeviceTransformer : public DeviceLayer {
   TransformerLayer layer_;
   LayerWork work_;
   DeviceTensorShare share_;
-  std::int64_t rows_, own_;  // T, R: T, or the block that a rank has between products
+  std::int64_t rows_, own_;  // T rows, and R own rows: T, or the block that a rank has between products
   std::int64_t query_, qkv_width_, up_width_, element_bytes_;
   AttentionSize attention_;
   RotarySize rotary_;
   Places at_;
   DeviceLayerBytes bytes_;
   DeviceLayerNorm norm1_, norm2_;
-  std::optional<DeviceExperts> experts_;  // in the MLP's place
+  std::optional<DeviceExperts> experts_;  // in the place of the MLP
   std::optional<DeviceBlockAttention> attend_;
-  DeviceTensor input_;                                        // [R, h]
-  DeviceTensor log_sum_exp_;                                  // [b, a, s], fp32
-  DeviceTensor norm1_output_;                                 // [R, h]
-  DeviceTensor qkv_;                                          // [T, w]
-  DeviceTensor attention_output_;                             // [T, q]
-  DeviceTensor residual_, mlp_input_;                         // [R, h]: the input and attention's branch; of norm 2
-  DeviceTensor norm2_output_;                                 // [R, h]
-  DeviceTensor up_;                                           // [T, u]
-  DeviceTensor activated_;                                    // [T, f]
-  DeviceTensor output_gradient_;                              // [R, h]
-  DeviceTensor branch_;                                       // [T, h]
-  DeviceTensor norm_gradient_;                                // [T, h]
-  DeviceTensor stream_gradient_, attention_branch_gradient_;  // [R, h]: between attention and MLP; of its branch
-  DeviceTensor dropped_;                                      // [R, h], of a branch, where there is dropout
-  DeviceTensor activated_gradient_;                           // [T, f]
-  DeviceTensor attention_gradient_;                           // [T, q]
-  DeviceTensor qkv_gradient_;                                 // [T, w]
-  DeviceTensor products_;                                     // [b, a, s], fp32
-  DeviceTensor replicated_;                                   // [2h], fp32, where rows are divided
-  DeviceTensor gathered_;                                     // [T, h], before experts where rows are divided
-  DeviceTensor shared_;  // [t / sharers, T, w - q], where ranks have the same kv heads
+  DeviceTensor input_;             // [R, h]
+  DeviceTensor log_sum_exp_;       // [b, a, s], fp32
+  DeviceTensor norm1_output_;      // [R, h]
+  DeviceTensor qkv_;               // [T, w]
+  DeviceTensor attention_output_;  // [T, q]
+  // [R, h]: the input plus attention's branch; input of norm 2.
+  DeviceTensor residual_, mlp_input_;
+  DeviceTensor norm2_output_;     // [R, h]
+  DeviceTensor up_;               // [T, u]
+  DeviceTensor activated_;        // [T, f]
+  DeviceTensor output_gradient_;  // [R, h]
+  DeviceTensor branch_;           // [T, h]
+  DeviceTensor norm_gradient_;    // [T, h]
+  // [R, h]: gradient between attention and MLP; gradient of attention's branch.
+  DeviceTensor stream_gradient_, attention_branch_gradient_;
+  DeviceTensor dropped_;             // [R, h] a branch's gradient, if there is dropout
+  DeviceTensor activated_gradient_;  // [T, f]
+  DeviceTensor attention_gradient_;  // [T, q]
+  DeviceTensor qkv_gradient_;        // [T, w]
+  DeviceTensor products_;            // [b, a, s], fp32
+  DeviceTensor replicated_;          // [2h], fp32, where rows are divided
+  DeviceTensor gathered_;            // [T, h], input of experts where rows are divided
+  DeviceTensor shared_;              // [t / sharers, T, w - q], if ranks have the same kv heads
 };
 
 void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
@@ -268,7 +270,7 @@ void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
   if (experts_) return experts_->forward(call, at(branch_), all_rows(call, norm2_output_, branch_));
   const std::byte* const rows = all_rows(call, norm2_output_, branch_);
   const GemmSize up{rows_, up_width_, h};
-  // What is rebuilt from `up` has the bits of the kernel that does it.
+  // The activation that is rebuilt from `up` must have the bits of the kernel that rebuilds it.
   if (layer_.mlp == MlpKind::kGelu && !layer_.exact_gelu && !call.rebuilds_cheap) {
     kernels.linear_gelu_forward(at(activated_), at(up_), rows, weight(call, at_.up), bias_at(call, at_.up_bias), up);
   } else {
@@ -279,7 +281,7 @@ void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
   multiply(call, branch_, at(activated_), at_.down, adds_bias ? at_.down_bias : -1, {rows_, h, layer_.ffn});
 }
 
-/// From the output's gradient to norm_gradient_.
+/// Computes norm_gradient_ from the output's gradient.
 void DeviceTransformer::feed_forward_input_grad(const DeviceLayerCall& call) const {
   DeviceKernels& kernels = call.kernels;
   const std::int64_t h = layer_.hidden;

@@ -11,7 +11,7 @@ namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::int64_t kOperandAlignment = 256;
-constexpr int kMostOperands = 12;  // of a kernel
+constexpr int kMostOperands = 12;  // operands of one kernel at most
 
 void enqueue_gemm(DeviceKernels& kernels, const std::vector<std::int64_t>& shape, DeviceOperands& with) {
   const GemmSize size{shape[0], shape[1], shape[2]};
@@ -138,7 +138,7 @@ std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
       return s[0] * (s[1] * s[2] * element_bytes + s[2] * 4) + room;
     case KernelKind::kCopy:
       return 2 * s[0] * element_bytes + room;
-    default:  // rows of columns, some of each
+    default:  // [rows, columns], several of each
       return s[0] * s[1] * 4 * element_bytes + (s[0] + s[1]) * 4 * 4 + room;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
-// One kernel of the planner's list (kernels/layer/kernel_call.h) on a device, on operands whose values do not matter.
+// Enqueues a kernel of the planner's list (kernels/layer/kernel_call.h) on a device, on operands whose values do not
+// matter.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,17 +11,18 @@
 
 namespace plumb { inline namespace executor {
 
-inline constexpr std::int64_t kMeasuredVocab = 1024;  ///< of embeddings; the fewest columns of a cross-entropy
+/// Vocabulary of embeddings; the fewest columns of a cross-entropy.
+inline constexpr std::int64_t kMeasuredVocab = 1024;
 
-/// What calls read besides, on the device: what operand_integers() says of the call, the numbers of a first step, and
-/// 8-bit AdamW's maps (update_constants() in stage/device_update.h).
+/// Constants on the device that calls read: the integers of operand_integers(), the numbers of a first step, and the
+/// maps of 8-bit AdamW (update_constants() in stage/device_update.h).
 struct DeviceConstants {
   const std::int32_t* integers = nullptr;
   const StepNumbers* numbers = nullptr;
   const float* maps = nullptr;
 };
 
-/// Memory that is handed out slice after slice, round and round.
+/// Memory that is handed out slice after slice; it starts again at the beginning when it is used up.
 class DeviceOperands {
  public:
   DeviceOperands(std::byte* memory, std::int64_t bytes, const DeviceConstants& constants, std::int64_t element_bytes)
@@ -42,15 +44,15 @@ class DeviceOperands {
   std::int64_t position_ = 0;
 };
 
-/// What a call reads of integers, such as its kernel finds there in a training: tokens below kMeasuredVocab, where in
-/// their windows the largest were, places of rows, bounds of experts' rows. How many they are, and the integers.
+/// Return the number of integers that a call reads, and the integers, with values as in a training: tokens below
+/// kMeasuredVocab, the places of the largest elements in their windows, places of rows, bounds of experts' rows.
 std::int64_t operand_integer_count(const KernelCall& call);
 std::vector<std::int32_t> operand_integers(const KernelCall& call);
 
-/// Bytes that a call's other operands take at most.
+/// Returns the most bytes of a call's other operands.
 std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes);
 
-/// The operands' integers are the call's.
+/// Enqueues the call. The operands' integers must be those of the call.
 void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& operands);
 
 }}  // namespace plumb::executor

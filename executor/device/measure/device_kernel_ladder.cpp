@@ -1,4 +1,4 @@
-// Which kernels a calibration of a device measures, in which sizes.
+// The kernels, and their sizes, that a calibration of a device measures.
 
 #include <array>
 #include <initializer_list>
@@ -10,8 +10,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// A mixture's kernels, `rows` for each of the experts, of whose channels `hidden` are outside; and a router that
-/// picks two of them.
+/// Adds a mixture's kernels with `rows` rows for each expert, `hidden` channels outside and `ffn` inside, and a router
+/// that picks two experts.
 void add_experts(std::vector<KernelCall>& calls, std::int64_t rows, std::int64_t experts, std::int64_t hidden,
                  std::int64_t ffn) {
   const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape, GemmForm form) {
@@ -29,7 +29,7 @@ void add_experts(std::vector<KernelCall>& calls, std::int64_t rows, std::int64_t
   calls.push_back(kernel_call(KernelKind::kWeighPicks, {picks, ffn, hidden}));
 }
 
-/// A matrix's, by every optimizer; and of vectors Adafactor's.
+/// Adds updates of a matrix by every optimizer, and of a vector by Adafactor.
 void add_updates(std::vector<KernelCall>& calls, std::int64_t rows, std::int64_t columns) {
   for (const KernelKind kind : {KernelKind::kAdamW, KernelKind::kAdamW8Bit, KernelKind::kSgd, KernelKind::kLion})
     calls.push_back(kernel_call(kind, {rows * columns}));
@@ -37,7 +37,8 @@ void add_updates(std::vector<KernelCall>& calls, std::int64_t rows, std::int64_t
   calls.push_back(kernel_call(KernelKind::kAdafactor, {1, 0, columns}));
 }
 
-/// Of models that a CPU could train too, and of the last micro-batches of others: launches decide, not rates.
+/// Adds kernels of models that a CPU could train too, and of small last micro-batches. Their launches take longer than
+/// their work.
 void add_small_kernels(std::vector<KernelCall>& calls) {
   const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape) {
     calls.push_back(kernel_call(kind, std::move(shape)));
@@ -94,7 +95,7 @@ std::vector<KernelCall> device_kernel_ladder() {
         add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForward)});
         add(KernelKind::kGemm, {tokens, in, out, 1, form(GemmForm::kInputGrad)});
         add(KernelKind::kGemm, {out, in, tokens, 1, form(GemmForm::kWeightGrad)});
-        if (out == in && out > 4096) continue;  // no model's MLP
+        if (out == in && out > 4096) continue;  // the MLP of no model
         add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForwardBias)});
         add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForwardGelu)});
         add(KernelKind::kGemm, {out, in, tokens, 1, form(GemmForm::kWeightGradBias)});
@@ -123,8 +124,8 @@ std::vector<KernelCall> device_kernel_ladder() {
     }
   for (const std::int64_t rows : {64, 4096, 65536}) add_updates(calls, rows, rows > 64 ? 4096 : 1024);
   for (const std::int64_t tokens : {2048, 8192}) {
-    add_experts(calls, tokens / 4, 8, 4096, 14336);  // as Mixtral's
-    add_experts(calls, tokens / 8, 64, 2048, 1408);  // as DeepSeek's
+    add_experts(calls, tokens / 4, 8, 4096, 14336);  // like Mixtral's
+    add_experts(calls, tokens / 8, 64, 2048, 1408);  // like DeepSeek's
   }
   // 32 images at layers of AlexNet, VGG and ResNet: pixels, channels, filters, kernel, stride, padding, groups.
   for (const auto& s : std::initializer_list<std::array<std::int64_t, 7>>{{224, 3, 64, 3, 1, 1, 1},

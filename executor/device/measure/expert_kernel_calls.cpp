@@ -9,7 +9,8 @@ GemmForm form_of(const KernelCall& call) {
   return static_cast<GemmForm>(call.shape.back());
 }
 
-/// Rows of all experts together, and what a product makes of one's: {m, n, k, count, form} as a product's.
+/// The number of experts, the rows of all experts together, and the sizes of one expert's weight, from the shape {m, n,
+/// k, count, form}.
 struct ExpertSizes {
   std::int64_t experts, rows, out, in;
 };
@@ -45,7 +46,7 @@ void enqueue_router_product(DeviceKernels& kernels, const KernelCall& call, Devi
   kernels.router_scores(scores, tokens, with.stored(weights), size);
 }
 
-/// Forward: all that it decides is written, whatever the scores are.
+/// Enqueues a router. The forward writes all of its results, whatever the scores are.
 void enqueue_router(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
   const PickRouting size{.sequences = 1,
                          .sequence = call.shape[0],
@@ -62,7 +63,7 @@ void enqueue_router(DeviceKernels& kernels, const KernelCall& call, DeviceOperan
   kernels.route(with.floats(size.sequence * size.experts), routes, size, true);
 }
 
-/// Every row to another place: a stride through all of them that meets each once.
+/// Returns a place for every row: a stride through all rows that meets each once.
 std::vector<std::int32_t> scattered_places(std::int64_t rows) {
   std::int64_t stride = rows / 2 + rows / 8 + 1;
   const auto common = [](std::int64_t a, std::int64_t b) {
@@ -136,7 +137,7 @@ void enqueue_expert_kernel(DeviceKernels& kernels, const KernelCall& call, Devic
                                 {.tokens = s[0], .picks = 1, .columns = s[1]});
     default: {
       DeviceRoutes routes{.weights = with.floats(s[0])};
-      routes.places = const_cast<std::int32_t*>(with.integers());  // read alone
+      routes.places = const_cast<std::int32_t*>(with.integers());  // only read
       return kernels.weigh_picks(with.floats(s[0]), with.stored(s[0] * s[1]), with.stored(s[0] * s[2]),
                                  with.stored(s[0] * s[1]), routes, {.picks = s[0], .ffn = s[1], .hidden = s[2]});
     }

@@ -35,7 +35,7 @@ std::int64_t outputs_of(const PoolingSize& size) {
   return size.images * windows(size.height) * windows(size.width) * size.channels;
 }
 
-/// As the layer's three passes (layers/convolution_layer.cpp), without bias and ReLU.
+/// Enqueues the layer's three passes (layers/convolution_layer.cpp) without bias and ReLU.
 void enqueue_convolution(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
   const ConvolutionSize size = convolution_of(call);
   const simt::PatchGrid grid = simt::patch_grid(size);

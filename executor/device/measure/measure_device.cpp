@@ -22,18 +22,18 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr Seconds kShortestCall{200e-6};  // some hundred times an event's grain
-constexpr int kMostRuns = 64;             // of one kernel in a call
+constexpr Seconds kShortestCall{200e-6};  // some hundred times the resolution of an event
+constexpr int kMostRuns = 64;             // runs of one kernel in a call
 constexpr int kLeastDeviceRepeats = 3;
 constexpr int kMostDeviceRepeats = 10;
-constexpr double kDeviceBudgetShare = 0.1;  // of the time left that one kernel's repeats may take
-constexpr double kForKernels = 0.8;         // of the budget; copies have the rest, and what kernels leave
-constexpr int kCopySizesAnyway = 7;  // up to 16 MiB, whatever time is left: smaller ones take no longer than each other
+constexpr double kDeviceBudgetShare = 0.1;  // share of the time left for the repeats of one kernel
+constexpr double kForKernels = 0.8;         // share of the budget; copies have the rest, and what kernels leave
+constexpr int kCopySizesAnyway = 7;  // sizes up to 16 MiB are copied whatever time is left, since they take hardly any
 constexpr int kTinyKernels = 200;
-constexpr int kProductsBeside = 4;  // of one shape, in a row beside copies
+constexpr int kProductsBeside = 4;  // products of one shape in a row, beside copies
 constexpr std::int64_t kPatternBytes = 16 << 20;
 
-/// Work of one call, on one of the parts.
+/// The work of one call, on one of the parts.
 using CallWork = std::function<void(DeviceKernels& kernels, int part)>;
 
 class DeviceSession {
@@ -67,7 +67,7 @@ class DeviceSession {
                              element_bytes());
     }
     machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostDeviceRepeats + 1)));
-    // The rest by the device itself: gigabytes from the host would take seconds.
+    // The device copies the rest itself, since gigabytes from the host would take seconds.
     times_of(options.parts, 0, DeviceStream::kCompute, [&](DeviceKernels& kernels, int part) {
       std::byte* to = block(part);
       for (std::int64_t done = given; done < block_bytes_; done *= 2)
@@ -79,7 +79,7 @@ class DeviceSession {
   std::int64_t block_bytes() const { return block_bytes_; }
   std::byte* block(int part) const { return blocks_[static_cast<std::size_t>(part)]; }
 
-  /// So many repeats of a call on each of the busy parts; a first one does not count.
+  /// Returns the times of `repeats` repeats of a call on each of the `busy` parts, without a first one.
   std::vector<Seconds> times_of(int busy, int repeats, DeviceStream stream, const CallWork& work) {
     std::size_t index = 0;
     for (int repeat = 0; repeat <= repeats; ++repeat)
@@ -94,7 +94,7 @@ class DeviceSession {
     return lasted;
   }
 
-  /// Two calls at once, on two streams of part 0: how long each lasts.
+  /// Runs two calls at once, on two streams of part 0. Returns how long each lasts.
   std::pair<Seconds, Seconds> times_beside(const CallWork& compute, const CallWork& copy) {
     machine_.begin_call(0, 0, DeviceStream::kCompute, "products");
     compute(machine_.kernels(), 0);
@@ -112,7 +112,7 @@ class DeviceSession {
     };
   }
 
-  /// One kernel's sample with so many parts at work; none where it would take too long, unless it has to be.
+  /// Returns one kernel's sample with `busy` parts at work, or none if it would take too long and need not be measured.
   std::optional<KernelSample> sample_of(const KernelCall& call, int busy, Seconds left, bool has_to_be) {
     const std::vector<std::int32_t> integers = operand_integers(call);
     if (!integers.empty()) machine_.upload(integers_, std::as_bytes(std::span(integers)));
@@ -147,15 +147,15 @@ class DeviceSession {
   std::vector<KernelCall> kernels_;
   std::int64_t block_bytes_ = 0;
   std::vector<std::byte*> blocks_;    // [part]
-  std::int32_t* integers_ = nullptr;  // that the call reads which is measured
+  std::int32_t* integers_ = nullptr;  // the integers of the call that is measured
   std::vector<DeviceOperands> operands_;
 };
 
-/// Kernels in order of their work: the first of each kind, and of each form of products, and those whose time, by the
-/// kind's last, will fit.
+/// Measures kernels in the order of their work: the first of each kind and of each form of products, and those that
+/// will fit the time by the last sample of their kind.
 void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options, const TimeLeft& time_left,
                      DeviceMeasurement& result) {
-  // A kind's, and of products a form's, time over its work, in its last sample.
+  // Time per work in the last sample of each kind, and of each form of products.
   std::map<std::pair<KernelKind, std::int64_t>, Seconds> of_work;
   double most_flops = 0, most_moved = 0;
   for (const KernelCall& call : session.kernels()) {
@@ -199,7 +199,7 @@ void measure_launches(DeviceSession& session, DeviceMeasurement& result) {
   result.enqueue = median_of(enqueued) / kTinyKernels;
 }
 
-/// Between two parts, in sizes whose repeats fit. The largest that was copied.
+/// Measures copies between two parts, in sizes whose repeats fit the time. Returns the largest size that was copied.
 std::int64_t measure_messages(DeviceSession& session, const DeviceMeasureOptions& options, const TimeLeft& time_left,
                               DeviceMeasurement& result) {
   const std::int64_t most = std::min(options.largest_copy_bytes, session.block_bytes() / 2);
@@ -218,11 +218,13 @@ std::int64_t measure_messages(DeviceSession& session, const DeviceMeasureOptions
   return largest;
 }
 
-/// The measured product with most work of those that can be repeated beside copies in the time left; null: none.
+/// Returns the measured product with the most work among those that can be repeated beside copies in the time left
+/// (otherwise the first measured product); null if no product was measured.
 const KernelCall* product_beside_copies(const DeviceSession& session, const DeviceMeasurement& result, Seconds copy,
                                         Seconds left) {
-  // Of measure_beside(), but for one copy or product each: some alone, behind a first time; and each time some, and as
-  // many copies as last twice as long, then the other way round. Copies take up to twice as long beside products.
+  // The numbers of products and copies in measure_beside(), with one copy or product each: some alone after a first
+  // time; then each time some beside as many copies as last twice as long, and the other way round. Copies take up to
+  // twice as long beside products.
   constexpr int kProductsInAll = (kLeastDeviceRepeats + 1 + 3 * kLeastDeviceRepeats) * kProductsBeside,
                 kCopiesInAll = 2 * 3 * kLeastDeviceRepeats;
   const KernelCall* largest = nullptr;
@@ -251,8 +253,7 @@ void measure_beside(DeviceSession& session, const KernelCall& product, const Cal
   const CallWork products = session.runs_of(product, kProductsBeside);
   const Seconds alone = median_of(session.times_of(1, kLeastDeviceRepeats, DeviceStream::kCompute, products));
   std::vector<Seconds> of_products, of_copies;
-  for (int repeat = 0; repeat < kLeastDeviceRepeats;
-       ++repeat) {  // the other one goes on until after the end of the one
+  for (int repeat = 0; repeat < kLeastDeviceRepeats; ++repeat) {  // the other call outlasts the one that is measured
     of_products.push_back(session.times_beside(products, times(from_host, so_many(2 * alone / in))).first);
     of_copies.push_back(
         session.times_beside(session.runs_of(product, so_many(2 * kProductsBeside * in / alone)), from_host).second);

@@ -44,7 +44,7 @@ bool is_update_kernel(KernelKind kind) {
 
 std::int64_t update_operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
   const std::int64_t elements = elements_of(call);
-  // Weights, master, gradients; two moments, or the sums of one, and Adafactor's squares.
+  // The operands are weights, master, gradients; two moments, or the sums of one, and Adafactor's squares.
   const std::int64_t squares = call.kind == KernelKind::kAdafactor ? factor_square_bytes(call.shape[0]) : 0;
   return elements * (element_bytes + 8 + 8) + squares;
 }

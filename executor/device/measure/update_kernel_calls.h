@@ -1,5 +1,5 @@
 #pragma once
-// One update of an optimizer from the planner's list (kernels/layer/kernel_call.h) on a device.
+// Enqueues an optimizer's update from the planner's list (kernels/layer/kernel_call.h) on a device.
 
 #include <cstdint>
 
@@ -9,10 +9,10 @@ namespace plumb { inline namespace executor {
 
 bool is_update_kernel(KernelKind kind);
 
-/// Bytes that a call's operands take at most.
+/// Returns the most bytes of a call's operands.
 std::int64_t update_operand_bytes(const KernelCall& call, std::int64_t element_bytes);
 
-/// Asserts is_update_kernel().
+/// Enqueues the call. Asserts is_update_kernel().
 void enqueue_update_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& operands);
 
 }}  // namespace plumb::executor

@@ -30,7 +30,7 @@ QueryBlock block_at(std::int64_t first, const AttentionSlice& slice) {
   return {first, std::min(first + kBlockRows, slice.first + slice.count), first_key_of(first, slice.size.window)};
 }
 
-/// Elements at which one block of one head of one sequence finds its first rows, and from a token to the next.
+/// Offsets, in elements, of the first rows of one block of one head of one sequence, and the strides between tokens.
 struct BlockPlace {
   std::int64_t query;
   std::int64_t query_width;
@@ -81,12 +81,12 @@ AttentionSlice whole(const AttentionSize& size) {
   return {.size = size, .first = 0, .count = size.sequence};
 }
 
-/// The keys of the block that a query sees: [begin, end).
+/// Returns the block's keys that a query sees: [begin, end).
 VisibleKeys visible_keys(std::int64_t query, const QueryBlock& block, std::int64_t window) {
   return {first_key_of(query, window) - block.first_key, query + 1 - block.first_key};
 }
 
-/// Scores of one query row become probabilities. Returns the log-sum-exp. scores: [keys of the block]
+/// Turns the scores of one query row into probabilities. Returns the log-sum-exp. scores: [keys of the block]
 float softmax(float* scores, std::int64_t query, const QueryBlock& block, std::int64_t window) {
   const VisibleKeys keys = visible_keys(query, block, window);
   float* seen = scores + keys.begin;
@@ -100,7 +100,7 @@ float softmax(float* scores, std::int64_t query, const QueryBlock& block, std::i
   return largest + std::log(sum);
 }
 
-/// The same probabilities from the scores and their log-sum-exp. scores: [keys of the block]
+/// Turns scores into probabilities again, by means of their log-sum-exp. scores: [keys of the block]
 void softmax_again(float* scores, std::int64_t query, float log_sum_exp, const QueryBlock& block, std::int64_t window) {
   const VisibleKeys keys = visible_keys(query, block, window);
   for (std::int64_t key = keys.begin; key < keys.end; ++key) scores[key] = std::exp(scores[key] - log_sum_exp);
@@ -114,7 +114,7 @@ void drop(float* y, const float* x, const BlockPlace& at, const QueryBlock& bloc
                        block.first + row, block.first_key, block.keys());
 }
 
-/// queries: qkv of the slice; keys: qkv again, or the keys and values of whole sequences.
+/// queries: the slice's qkv; keys: the same qkv, or the keys and values of whole sequences.
 void forward(float* output, float* log_sum_exp, const float* queries, const float* keys, bool keys_are_apart,
              const AttentionSlice& slice, float* scratch) {
   const std::int64_t d = slice.size.head_size, window = slice.size.window;
@@ -130,7 +130,7 @@ void forward(float* output, float* log_sum_exp, const float* queries, const floa
   });
 }
 
-/// The same for the gradients; the keys' and values' are added to dkeys.
+/// The operands of the backward. The gradients of keys and values are added to dkeys.
 struct BackwardOperands {
   float* dqueries;
   float* dkeys;

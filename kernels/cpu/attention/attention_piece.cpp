@@ -13,10 +13,11 @@ namespace {
 
 constexpr std::int64_t kPieceRows = 64;
 
-/// Some query rows of one head of one sequence: elements at which their operands start, and from a token to the next.
+/// Some query rows of one head of one sequence: offsets, in elements, of their operands, and the strides between
+/// tokens.
 struct PieceBlock {
   std::int64_t rows;
-  std::int64_t position;  // of the first row
+  std::int64_t position;  // position of the first row
   std::int64_t query, query_width;
   std::int64_t key, value, key_width;
   std::int64_t output, output_width;
@@ -54,7 +55,7 @@ void for_each_block(const AttentionPiece& piece, Visit visit) {
       }
 }
 
-/// The piece's keys that the query at a position sees: [begin, end), perhaps none.
+/// Returns the piece's keys that the query at a position sees: [begin, end), which may be empty.
 VisibleKeys visible_keys(std::int64_t query, const AttentionPiece& piece) {
   const std::int64_t window = piece.size.window;
   const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, query - window + 1) : 0;
@@ -63,11 +64,12 @@ VisibleKeys visible_keys(std::int64_t query, const AttentionPiece& piece) {
   return {begin, end};
 }
 
-/// Scores become exp(score - largest), those that are not seen 0.
+/// The largest score that a query row sees, and the sum of exp(score - largest).
 struct RowSums {
   float largest = -std::numeric_limits<float>::infinity();
   float sum = 0;
 };
+/// Turns scores into exp(score - largest), and those of keys that the query does not see into 0.
 RowSums exponentials(float* scores, const VisibleKeys& keys, std::int64_t count) {
   hide_others(scores, keys, count);
   if (keys.begin == keys.end) return {};

@@ -41,7 +41,7 @@ bool is_inside(const ConvolutionSize& size, std::int64_t y, std::int64_t x) {
   return y >= 0 && y < size.height && x >= 0 && x < size.width;
 }
 
-/// image: [H, W, C], patches: [P, G, K, K, C/G]
+/// Cuts an image into patches. image: [H, W, C], patches: [P, G, K, K, C/G]
 void image_to_patches(float* patches, const float* image, const ConvolutionSize& size, const Windows& windows) {
   for_each_run(size, windows, [&](std::int64_t patch, std::int64_t group, std::int64_t y, std::int64_t x) {
     if (is_inside(size, y, x))

@@ -9,11 +9,11 @@
 
 namespace plumb { inline namespace kernels {
 
-/// The shape of the call.
+/// The shape of KernelKind kConvolutionForward and its gradients.
 struct ConvolutionSize {
   std::int64_t images = 0;    ///< b
-  std::int64_t height = 0;    ///< H, of the input
-  std::int64_t width = 0;     ///< W, of the input
+  std::int64_t height = 0;    ///< H rows of the input
+  std::int64_t width = 0;     ///< W columns of the input
   std::int64_t channels = 0;  ///< C
   std::int64_t filters = 0;   ///< F
   std::int64_t kernel = 0;    ///< K
@@ -22,17 +22,18 @@ struct ConvolutionSize {
   std::int64_t groups = 1;  ///< G, divides C and F
 };
 
-/// Elements of the patches of one image [P, G, K, K, C/G], the scratch that all three functions need.
+/// Returns the elements of the patches of one image [P, G, K, K, C/G], which are the scratch that all three functions
+/// need.
 std::int64_t convolution_scratch_elements(const ConvolutionSize& size);
 
 /// y = convolution of x with the filters, without bias. x: [b, H, W, C], filters: [F, E], y: [b, P, F]
 void convolution_forward(float* y, const float* x, const float* filters, const ConvolutionSize& size, float* scratch);
 
-/// dx: [b, H, W, C] (overwritten), dy: [b, P, F], filters: [F, E]
+/// Writes the input's gradient. dx: [b, H, W, C] (overwritten), dy: [b, P, F], filters: [F, E]
 void convolution_input_grad(float* dx, const float* dy, const float* filters, const ConvolutionSize& size,
                             float* scratch);
 
-/// dfilters += ..., by ascending image. dfilters: [F, E], dy: [b, P, F], x: [b, H, W, C]
+/// Adds the filters' gradient, image by image in ascending order. dfilters: [F, E], dy: [b, P, F], x: [b, H, W, C]
 void convolution_weight_grad(float* dfilters, const float* dy, const float* x, const ConvolutionSize& size,
                              float* scratch);
 

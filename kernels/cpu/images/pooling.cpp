@@ -9,8 +9,8 @@ std::int64_t image_elements(const PoolingSize& size) {
   return size.height * size.width * size.channels;
 }
 
-/// Calls visit(image, output, first) for each window: `output` and `first` are the elements of channel 0 of the result
-/// in all results, and of the window's first pixel in its image.
+/// Calls visit(image, output, first) for each window. `output` is the element of the window's channel 0 among all
+/// results, and `first` the element of channel 0 of the window's first pixel in its image.
 template <class Visit>
 void for_each_window(const PoolingSize& size, Visit visit) {
   const std::int64_t rows = (size.height - size.kernel) / size.stride + 1;

@@ -5,8 +5,8 @@
 
 namespace plumb { inline namespace kernels {
 
-/// Returns the sum over the rows of -log softmax(logits[r])[targets[r]], added in double, r ascending; the logits are
-/// replaced by gradient_scale times their gradient: gradient_scale * (softmax - one_hot(target)).
+/// Returns the sum over the rows of -log softmax(logits[r])[targets[r]], added in double, in ascending r. Replaces the
+/// logits by gradient_scale times their gradient: gradient_scale * (softmax - one_hot(target)).
 /// logits: [rows, columns = V]; targets: [rows], each in [0, V)
 double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale);

@@ -20,7 +20,7 @@ double root_mean_square(const float* values, std::int64_t count) {
   return std::sqrt(sum / static_cast<double>(count));
 }
 
-/// Moves the parameters against the updates u that have taken the gradients' place, and zeroes these.
+/// Moves the parameters against the updates u, which have taken the gradients' place, and zeroes the gradients.
 void apply(float* parameters, float* updates, std::int64_t count, const Adafactor& optimizer) {
   const double clip =
       std::max(1.0, root_mean_square(updates, count) / static_cast<double>(optimizer.clipping_threshold));

@@ -14,7 +14,7 @@ using QuantisedBlock = std::array<float, static_cast<std::size_t>(kQuantisationB
 
 Map dynamic_map(bool has_sign) {
   constexpr int kDecades = 7;
-  Map map{};  // 0 is there, last of the positive ones 1
+  Map map{};  // 0 is in the map; the last of the positive values is 1
   std::size_t next = 1;
   map[next++] = 1.0F;
   for (int decade = 0; decade < kDecades; ++decade) {  // 10^-6 first
@@ -34,7 +34,7 @@ void widen(QuantisedBlock& values, const Map& map, const std::uint8_t* codes, fl
   for (std::size_t i = 0; i < count; ++i) values[i] = scale * map[codes[i]];
 }
 
-/// Returns the block's scale.
+/// Quantises one block and returns its scale.
 float quantise(std::uint8_t* codes, const Map& map, const QuantisedBlock& values, std::size_t count) {
   float scale = 0;
   for (std::size_t i = 0; i < count; ++i) scale = std::max(scale, std::abs(values[i]));

@@ -14,7 +14,8 @@ struct GemmSize {
   std::int64_t k = 0;
 };
 
-/// Elements from one row of x (or dx) to the next, and of y (or dy): for matrices that are columns of wider ones.
+/// Elements from one row of x (or dx) to the next, and from one row of y (or dy) to the next. They serve matrices that
+/// are columns of wider ones.
 struct GemmStrides {
   std::int64_t x = 0;
   std::int64_t y = 0;
@@ -34,16 +35,16 @@ void linear_weight_grad(float* dweight, const float* dy, const float* x, const G
 void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size,
                         const GemmStrides& strides);
 
-/// Makes every product run on the thread that calls it. The stages are the parallelism, and results stay deterministic.
-/// Call it before threads start.
+/// Makes every product run on the thread that calls it. The stages run in parallel instead, and results stay
+/// deterministic. It must be called before threads start.
 void use_one_blas_thread();
 
-/// The processor that OpenBLAS took this one for, e.g. "SkylakeX". What it does not know (processors newer than the
-/// library) it takes for "Prescott", at a quarter of the speed.
+/// Returns the processor that OpenBLAS took this one for, e.g. "SkylakeX". OpenBLAS takes a processor that it does not
+/// know (newer than the library) for "Prescott", and then runs at a quarter of the speed.
 std::string blas_core();
 
-/// A value of the environment variable OPENBLAS_CORETYPE that serves this processor better than what blas_core() says,
-/// or nothing. OpenBLAS reads it when the program starts.
+/// Returns a value of the environment variable OPENBLAS_CORETYPE that serves this processor better than what
+/// blas_core() says, or nothing. OpenBLAS reads the variable when the program starts.
 std::optional<std::string> better_blas_core();
 
 }}  // namespace plumb::kernels

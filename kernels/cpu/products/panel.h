@@ -1,5 +1,5 @@
 #pragma once
-// Products of matrices that lie inside larger row-major ones, as attention needs them. By OpenBLAS.
+// Products, by OpenBLAS, of matrices that lie inside larger row-major ones, as attention needs them.
 
 #include <cblas.h>
 
@@ -7,6 +7,7 @@
 
 namespace plumb { inline namespace kernels {
 
+/// A row-major matrix inside a larger one.
 struct Panel {
   const float* data;
   std::int64_t stride;  ///< elements from a row to the next
@@ -23,7 +24,7 @@ inline void multiply_transposed(float* result, std::int64_t stride, Panel a, Pan
               as_blas(a.stride), b.data, as_blas(b.stride), 0.0F, result, as_blas(stride));
 }
 
-/// result [m, n] (stride) = a [m, k] * b [k, n], or with `add` += that
+/// result [m, n] (stride) = a [m, k] * b [k, n]; with `add` the product is added to the result
 inline void multiply(float* result, std::int64_t stride, Panel a, Panel b, std::int64_t m, std::int64_t n,
                      std::int64_t k, bool add = false) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(m), as_blas(n), as_blas(k), 1.0F, a.data,

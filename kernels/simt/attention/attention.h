@@ -1,11 +1,12 @@
 #pragma once
-// Causal attention with grouped queries and an optional window on a GPU, without an s^2 tensor (kernels/cpu/attention/attention.h
-// has shapes and layout): online softmax over tiles of as many keys as a block has lanes (Milakov and Gimelshein 2018;
-// Dao et al. 2022), and of the probabilities only the log-sum-exp is kept. The backward has two passes, over keys for
-// the queries' gradients and over queries for the keys' and values', so that nothing is added by two blocks.
+// Causal attention with grouped queries and an optional window on a GPU, without an s^2 tensor
+// (kernels/cpu/attention/attention.h has shapes and layout). The softmax runs online over tiles of as many keys as a
+// block has lanes (Milakov and Gimelshein 2018; Dao et al. 2022), and only the log-sum-exp of the probabilities is
+// kept. The backward has two passes, one over keys for the queries' gradients and one over queries for the keys' and
+// values' gradients, so that no two blocks add to the same element.
 //
-// A block has a row (of one head), and its lanes divide the tile's keys for the scores, then the channels for the sums.
-// All products are in fp32 on the vector units: right for every size up to kLargestHead, and slow.
+// A block takes a row (of one head). Its lanes divide the tile's keys for the scores, then the channels for the sums.
+// All products are in fp32 on the vector units, which is slow but right for every size up to kLargestHead.
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/simt/dropout.h"
@@ -15,10 +16,10 @@
 namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr int kLargestHead = 256;
-inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; head_size / 8 for others
+inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; head_size / 8 for smaller ones
 
-/// Channels of a head that a lane has room for: the largest head's over the fewest lanes, 8. A Thread whose block may
-/// have fewer lanes than that says so, by kFewestLanes (tests/executor/device/lone_thread.h).
+/// Returns the channels of a head that a lane has room for: the largest head's over the fewest lanes, which is 8. A
+/// Thread whose block may have fewer lanes says so by kFewestLanes (tests/executor/device/lone_thread.h).
 template <class Thread>
 PLUMB_SIMT constexpr int channels_of_lane() {
   if constexpr (requires { Thread::kFewestLanes; })
@@ -27,7 +28,7 @@ PLUMB_SIMT constexpr int channels_of_lane() {
     return kLargestHead / kFewestAttentionLanes;
 }
 
-/// Where rows and heads of q, k and v lie in [b*s, (a+2k)*d].
+/// The layout of q, k and v in [b*s, (a+2k)*d]: where rows and heads begin.
 struct AttentionRows {
   AttentionSize size;
 
@@ -45,11 +46,11 @@ struct AttentionRows {
   PLUMB_SIMT std::int64_t output(std::int64_t row, std::int64_t head) const {
     return (row * size.heads + head) * size.head_size;
   }
-  /// Of [b, a, s].
+  /// Returns an element of [b, a, s].
   PLUMB_SIMT std::int64_t statistic(std::int64_t batch, std::int64_t head, std::int64_t position) const {
     return (batch * size.heads + head) * size.sequence + position;
   }
-  /// The first key that a query sees, and the one behind the last query that sees a key.
+  /// Return the first key that a query sees, and the query behind the last one that sees a key.
   PLUMB_SIMT std::int64_t first_key(std::int64_t query) const {
     return size.window > 0 && query >= size.window ? query - size.window + 1 : 0;
   }
@@ -66,7 +67,7 @@ PLUMB_SIMT float dot(const S* a, const S* b, std::int64_t elements) {
   return sum;
 }
 
-/// Calls visit(batch, head, position) for each row of `heads` heads that falls to this block.
+/// Calls visit(batch, head, position) for each row of `heads` heads that this block takes.
 template <class Thread, class Visit>
 PLUMB_SIMT void for_each_attention_row(const Thread& thread, const AttentionSize& size, std::int64_t heads,
                                        const Visit& visit) {
@@ -74,8 +75,8 @@ PLUMB_SIMT void for_each_attention_row(const Thread& thread, const AttentionSize
     visit(item / size.sequence / heads, item / size.sequence % heads, item % size.sequence);
 }
 
-/// sums := shrink * sums + the sum over the tile's rows of weight * row(i)[c], for the channels of this lane. `weight`
-/// is this lane's row's, of the `count` that the tile has; every lane calls.
+/// sums := shrink * sums + the sum over the tile's rows of weight * row(i)[c], for this lane's channels. `weight`
+/// belongs to this lane's row of the tile, which has `count` rows. Every lane must call it.
 template <class Thread, class Row>
 PLUMB_SIMT void add_weighted_rows(const Thread& thread, float* sums, float shrink, float weight, std::int64_t count,
                                   std::int64_t channels, const Row& row) {
@@ -88,10 +89,10 @@ PLUMB_SIMT void add_weighted_rows(const Thread& thread, float* sums, float shrin
     for (std::int64_t i = 0; i < count; ++i) sum += shared[i] * widened(row(i)[c]);
     sums[slot] = sum;
   }
-  thread.sync();  // before anybody writes there again
+  thread.sync();  // before any lane writes there again
 }
 
-/// to[c] := scale * sums, for the channels of this lane.
+/// to[c] := scale * sums, for this lane's channels.
 template <class S, class Thread>
 PLUMB_SIMT void store_channels(const Thread& thread, S* to, const float* sums, float scale, std::int64_t channels) {
   int slot = 0;
@@ -102,14 +103,15 @@ PLUMB_SIMT std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
 
-/// output, log_sum_exp, qkv: as attention_forward's. Blocks take (batch, head, query) in turn.
+/// attention_forward on a GPU. Blocks take (batch, head, query) in turn. Shapes of output, log_sum_exp and qkv:
+/// attention_forward's.
 template <class S>
 struct AttentionForward {
   S* output;
   float* log_sum_exp;
   const S* qkv;
   AttentionSize size;
-  const StepNumbers* numbers = nullptr;  ///< of dropout; null: its key's step counts
+  const StepNumbers* numbers = nullptr;  ///< step of dropout; null: its key's step counts
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -141,8 +143,8 @@ struct AttentionForward {
   }
 };
 
-/// The queries' columns of dqkv, and products[b, a, s]: the inner product of each output row and its gradient, which
-/// the pass for keys and values reads. doutput, output: [b*s, a*d]
+/// Writes the queries' columns of dqkv, and products [b, a, s]: the inner product of each output row and its gradient,
+/// which the pass for keys and values reads. doutput, output: [b*s, a*d]
 template <class S>
 struct AttentionQueryGradient {
   S* dqkv;
@@ -152,7 +154,7 @@ struct AttentionQueryGradient {
   const S* output;
   const float* log_sum_exp;
   AttentionSize size;
-  const StepNumbers* numbers = nullptr;  ///< likewise
+  const StepNumbers* numbers = nullptr;  ///< step of dropout, as in the forward
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -187,8 +189,8 @@ struct AttentionQueryGradient {
   }
 };
 
-/// The keys' and values' columns of dqkv, behind AttentionQueryGradient. Blocks take (batch, kv head, key) in turn; the
-/// queries of a group's heads are added in their order.
+/// Writes the keys' and values' columns of dqkv, after AttentionQueryGradient has run. Blocks take (batch, kv head,
+/// key) in turn; the queries of a group's heads are added in their order.
 template <class S>
 struct AttentionKeyValueGradient {
   S* dqkv;
@@ -197,7 +199,7 @@ struct AttentionKeyValueGradient {
   const S* qkv;
   const float* log_sum_exp;
   AttentionSize size;
-  const StepNumbers* numbers = nullptr;  ///< likewise
+  const StepNumbers* numbers = nullptr;  ///< step of dropout, as in the forward
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {

@@ -1,15 +1,15 @@
 #pragma once
 // Causal attention of a rank's queries to a block of keys and values that goes round a ring of context ranks, on a GPU
-// (kernels/cpu/attention/attention_piece.h; Liu et al. 2023). What the queries see of each block is merged by log-sum-exp, in
-// fp32; the gradients of the block are added in fp32 and go round with it. So it is of a slice's queries before the
-// keys and values of their sequences (Sun et al. 2024), which are one block. Blocks and lanes as in attention.h, on the
-// vector units too.
+// (kernels/cpu/attention/attention_piece.h; Liu et al. 2023). The parts of each block are merged by log-sum-exp in
+// fp32; the gradients of the block are added in fp32 and go round with it. Attention of a slice's queries to the keys
+// and values of their sequences (Sun et al. 2024) is the same with one block. Blocks and lanes divide the work as in
+// attention.h, on the vector units too.
 
 #include "kernels/simt/attention/attention.h"
 
 namespace plumb { inline namespace kernels {
 
-/// Where the rows of a sequence that a rank has stand in it: two runs, one behind the other.
+/// The places in a sequence of those rows that a rank has: two runs, one behind the other.
 struct RunsOfTokens {
   std::int64_t first = 0;   ///< position of row 0
   std::int64_t second = 0;  ///< position of row `split`, behind those of the first run
@@ -17,7 +17,7 @@ struct RunsOfTokens {
 
   PLUMB_SIMT std::int64_t position(std::int64_t row) const { return row < split ? first + row : second + row - split; }
 
-  /// The first row at `position` or behind it, of `rows`.
+  /// Returns the first of `rows` rows at `position` or behind it.
   PLUMB_SIMT std::int64_t row_from(std::int64_t position, std::int64_t rows) const {
     if (position < first + split) return position > first ? position - first : 0;
     if (position <= second) return split;
@@ -26,31 +26,32 @@ struct RunsOfTokens {
 };
 
 struct AttentionBlock {
-  AttentionSize size;  ///< sequence: S, tokens that a rank has of each
+  AttentionSize size;  ///< sequence: S, the tokens of each sequence that a rank has
   RunsOfTokens queries;
   RunsOfTokens keys;
-  bool is_first = false;        ///< that the queries see: there is nothing to add to
-  std::int64_t key_rows = 0;    ///< K of each sequence in the block; 0: S
+  /// True for the first block that the queries see, before which there are no sums to add to.
+  bool is_first = false;
+  std::int64_t key_rows = 0;    ///< K rows of each sequence in the block; 0: S
   std::int64_t key_stride = 0;  ///< rows from a sequence to the next one in the block's tensor; 0: K
 
   PLUMB_SIMT std::int64_t rows_of_keys() const { return key_rows > 0 ? key_rows : size.sequence; }
   PLUMB_SIMT std::int64_t stride_of_keys() const { return key_stride > 0 ? key_stride : rows_of_keys(); }
 
-  /// Rows of the block that the query at a position sees: from the first to the one behind the last.
+  /// Return the rows of the block that the query at a position sees: the first one, and the one behind the last.
   PLUMB_SIMT std::int64_t first_key(std::int64_t query) const {
     return size.window > 0 ? keys.row_from(query - size.window + 1, rows_of_keys()) : 0;
   }
   PLUMB_SIMT std::int64_t keys_end(std::int64_t query) const { return keys.row_from(query + 1, rows_of_keys()); }
-  /// Behind the last row that any query sees.
+  /// Returns the row behind the last one that any query sees.
   PLUMB_SIMT std::int64_t keys_seen() const { return keys_end(queries.position(size.sequence - 1)); }
-  /// Queries that see the key at a position.
+  /// Return the queries that see the key at a position: the first one, and the one behind the last.
   PLUMB_SIMT std::int64_t first_query(std::int64_t key) const { return queries.row_from(key, size.sequence); }
   PLUMB_SIMT std::int64_t queries_end(std::int64_t key) const {
     return size.window > 0 ? queries.row_from(key + size.window, size.sequence) : size.sequence;
   }
 };
 
-/// Of a slice's queries, before the keys and values [b*s, 2k*d] of their sequences.
+/// Returns the block for a slice's queries and the keys and values [b*s, 2k*d] of their sequences.
 inline AttentionBlock block_of_slice(const AttentionSlice& slice) {
   const std::int64_t whole = slice.size.sequence;
   AttentionBlock block{
@@ -68,7 +69,7 @@ inline AttentionBlock block_of_slice(const AttentionSlice& slice) {
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Where rows and heads lie in a block's keys and values [b*K, 2k*d].
+/// The layout of a block's keys and values [b*K, 2k*d]: where rows and heads begin.
 struct AttentionBlockRows {
   AttentionSize size;
 
@@ -78,15 +79,15 @@ struct AttentionBlockRows {
   PLUMB_SIMT std::int64_t value(std::int64_t row, std::int64_t kv) const { return key(row, size.kv_heads + kv); }
 };
 
-/// Calls visit(slot, c) for the channels of this lane.
+/// Calls visit(slot, c) for this lane's channels.
 template <class Thread, class Visit>
 PLUMB_SIMT void for_each_channel(const Thread& thread, std::int64_t channels, const Visit& visit) {
   int slot = 0;
   for (std::int64_t c = thread.lane(); c < channels; c += thread.lanes(), ++slot) visit(slot, c);
 }
 
-/// output: [b*S, a*d], or null before the last block; sums: likewise in fp32, or null where the first block is the
-/// last; log_sum_exp: [b, a, S]; qkv: [b*S, (a+2k)*d]; keys_values: [b*K, 2k*d]
+/// Adds a block to the output. output: [b*S, a*d], or null before the last block; sums: [b*S, a*d] in fp32, or null
+/// where the first block is the last; log_sum_exp: [b, a, S]; qkv: [b*S, (a+2k)*d]; keys_values: [b*K, 2k*d]
 template <class S>
 struct AttentionBlockForward {
   S* output;
@@ -95,7 +96,7 @@ struct AttentionBlockForward {
   const S* qkv;
   const S* keys_values;
   AttentionBlock block;
-  const StepNumbers* numbers = nullptr;  ///< of dropout; null: its key's step counts
+  const StepNumbers* numbers = nullptr;  ///< step of dropout; null: its key's step counts
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -149,9 +150,9 @@ struct AttentionBlockForward {
   }
 };
 
-/// dqkv: [b*S, (a+2k)*d], of which the queries' columns are written, or null before the last block; sums: [b*S, a*d] in
-/// fp32, or null where the first block is the last; products: as AttentionQueryGradient's, written with each block.
-/// output and log_sum_exp: of the whole attention.
+/// Adds a block to the queries' gradient. dqkv: [b*S, (a+2k)*d], whose queries' columns are written, or null before the
+/// last block; sums: [b*S, a*d] in fp32, or null where the first block is the last; products: those of
+/// AttentionQueryGradient, written with each block. output and log_sum_exp are those of the whole attention.
 template <class S>
 struct AttentionBlockQueryGradient {
   S* dqkv;
@@ -163,7 +164,7 @@ struct AttentionBlockQueryGradient {
   const S* output;
   const float* log_sum_exp;
   AttentionBlock block;
-  const StepNumbers* numbers = nullptr;  ///< likewise
+  const StepNumbers* numbers = nullptr;  ///< step of dropout, as in the forward
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -207,7 +208,8 @@ struct AttentionBlockQueryGradient {
   }
 };
 
-/// gradients: [b*K, 2k*d], fp32, added to; behind AttentionBlockQueryGradient, whose products it reads.
+/// Adds to the gradients of a block's keys and values, after AttentionBlockQueryGradient has run, whose products it
+/// reads. gradients: [b*K, 2k*d], fp32
 template <class S>
 struct AttentionBlockKeyValueGradient {
   float* gradients;
@@ -217,7 +219,7 @@ struct AttentionBlockKeyValueGradient {
   const S* keys_values;
   const float* log_sum_exp;
   AttentionBlock block;
-  const StepNumbers* numbers = nullptr;  ///< likewise
+  const StepNumbers* numbers = nullptr;  ///< step of dropout, as in the forward
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {

@@ -1,6 +1,6 @@
 #pragma once
-// What an all-to-all of attention heads needs besides itself (Ulysses; Jacobs et al. 2023): the columns of rows as
-// blocks of each member's heads and back, and blocks of members' tokens as whole sequences.
+// The copies around an all-to-all of attention heads (Ulysses; Jacobs et al. 2023). They turn the columns of rows into
+// a block of each member's heads and back, and blocks of members' tokens into whole sequences.
 
 #include <cstdint>
 
@@ -9,15 +9,15 @@
 
 namespace plumb { inline namespace kernels {
 
-/// Rows whose columns are queries, keys and values, or one of them; of each, every member has an equal share.
+/// Rows whose columns are queries, keys and values, or one of these; every member has an equal share of each.
 struct HeadShares {
   std::int64_t rows = 0;       ///< T
-  std::int64_t parts[3] = {};  ///< columns of each
-  std::int64_t members = 1;    ///< divides each part
+  std::int64_t parts[3] = {};  ///< columns of each part
+  std::int64_t members = 1;    ///< number of members, which divides each part
 
   PLUMB_SIMT std::int64_t width() const { return parts[0] + parts[1] + parts[2]; }
 
-  /// The element of [T, width] that element `i` of [members, T, width / members] is.
+  /// Returns the element of [T, width] that element `i` of [members, T, width / members] corresponds to.
   PLUMB_SIMT std::int64_t element_of_rows(std::int64_t i) const {
     const std::int64_t share = width() / members;
     const std::int64_t member = i / (rows * share), row = i / share % rows;
@@ -32,18 +32,19 @@ struct HeadShares {
   }
 };
 
-/// A matrix of stretches of elements that lie together.
+/// The size of a matrix of stretches of elements; a stretch lies together.
 struct BlockMatrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t elements = 0;  ///< of a stretch
+  std::int64_t elements = 0;  ///< elements of a stretch
 };
 
 }}  // namespace plumb::kernels
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// blocks: [members, T, width / members], rows: [T, width]
+/// Cuts rows into a block of each member's heads; JoinHeads does the reverse. blocks: [members, T, width / members],
+/// rows: [T, width]
 template <class S>
 struct SplitHeads {
   S* blocks;
@@ -70,7 +71,7 @@ struct JoinHeads {
   }
 };
 
-/// to: [columns, rows, elements], from: [rows, columns, elements]
+/// Exchanges rows and columns of stretches. to: [columns, rows, elements], from: [rows, columns, elements]
 template <class S>
 struct TransposeBlocks {
   S* to;

@@ -1,12 +1,15 @@
 #pragma once
-// Causal attention on tensor cores, of 16-bit tensors (kernels/cpu/attention/attention.h has shapes and layout): a block has a
-// tile of queries, its warps rows of it, and goes over the keys they see, tile by tile, with an online softmax in
-// registers (Dao 2023, "FlashAttention-2", algorithm 1). Probabilities are rounded to S before they weigh the values;
-// sums are in fp32. The next tile of keys and values is on its way while one is worked on.
+// Causal attention on tensor cores, for 16-bit tensors (kernels/cpu/attention/attention.h has shapes and layout). A
+// block takes a tile of queries, whose rows its warps divide, and goes over the keys that they see, tile by tile, with
+// an online softmax in registers (Dao 2023, "FlashAttention-2", algorithm 1). Probabilities are rounded to S before
+// they weigh the values; sums are in fp32. The next tile of keys and values is copied while the current one is worked
+// on.
 //
-// Keys and values stand beside the queries, or, of a slice's queries, in a tensor that is kept of whole sequences.
+// Keys and values stand beside the queries or, for the queries of a slice, in a tensor that keeps those of whole
+// sequences.
 //
-// It is tested on the host, lane by lane (kernels/simt/warp.h). The backward: kernels/simt/attention/warp_attention_backward.h.
+// It is tested on the host, lane by lane (kernels/simt/warp.h). kernels/simt/attention/warp_attention_backward.h has
+// the backward.
 
 #include "kernels/simt/attention/attention_block.h"
 #include "kernels/simt/warp_tiles.h"
@@ -16,7 +19,8 @@ namespace plumb { inline namespace kernels { namespace simt {
 inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr float kLn2 = 0.6931471805599453F;
 
-/// Whether the bodies for tensor cores take it: heads in tiles of 64 or 128 channels, no dropout of probabilities.
+/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels, no dropout of
+/// probabilities.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
   return size.head_size <= 128 && size.head_size % 8 == 0 && !(size.dropout.probability > 0);
 }
@@ -25,7 +29,7 @@ PLUMB_SIMT std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {
   return (rows + tile - 1) / tile;
 }
 
-/// to[c] := scale * sums, for a lane's columns and its row in the upper (half 0) or lower eight.
+/// to[c] := scale * sums, for a lane's columns and its row among the upper (half 0) or lower (half 1) eight.
 template <int kChannels, class S, class Sums>
 PLUMB_SIMT void store_row(S* to, Sums (&sums)[kChannels / 8], int lane, int half, float scale, std::int64_t channels) {
   PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c) {
@@ -35,12 +39,12 @@ PLUMB_SIMT void store_row(S* to, Sums (&sums)[kChannels / 8], int lane, int half
   }
 }
 
-/// Keys and values beside the queries, of the same tokens: in qkv [b*s, (a+2k)*d].
+/// Keys and values beside the queries, for the same tokens: in qkv [b*s, (a+2k)*d].
 template <class S>
 struct OwnKeys {
   using Gradient = S;
 
-  /// Tokens of each sequence before the queries' first.
+  /// Returns the tokens of each sequence before the queries' first.
   PLUMB_SIMT std::int64_t before() const { return 0; }
   PLUMB_SIMT const S* base(const S* qkv) const { return qkv; }
   PLUMB_SIMT std::int64_t width(const AttentionRows& rows) const { return rows.width(); }
@@ -54,7 +58,7 @@ struct OwnKeys {
   }
 };
 
-/// Those of whole sequences, of which the queries are a slice; their gradients are added up in fp32.
+/// Keys and values of whole sequences, of which the queries are a slice; their gradients are added up in fp32.
 template <class S>
 struct KeptKeys {
   using Gradient = float;
@@ -78,8 +82,8 @@ struct KeptKeys {
   }
 };
 
-/// Which queries of a tile see which of its keys, counted from the tile's first. `before`: tokens of each sequence
-/// before the first query.
+/// Says which queries of a tile see which of its keys, counted from the tile's first ones. `before`: tokens of each
+/// sequence before the first query.
 class TileMask {
  public:
   PLUMB_SIMT TileMask(const AttentionSize& size, std::int64_t before, std::int64_t first_query, std::int64_t first_key)
@@ -96,12 +100,12 @@ class TileMask {
   }
 
  private:
-  int ahead_;    // the first query's place behind the first key's
-  int window_;   // keys a query sees, itself included
-  int queries_;  // that are there
+  int ahead_;    // the first query's distance behind the first key
+  int window_;   // keys that a query sees, itself included
+  int queries_;  // queries from the tile's first one to the sequence's end
 };
 
-/// Which tile of rows of which head of which sequence an item is.
+/// The tile of rows, the head and the sequence of an item.
 struct AttentionItem {
   std::int64_t batch, head, tile;
 };
@@ -109,11 +113,11 @@ PLUMB_SIMT AttentionItem attention_item(std::int64_t item, std::int64_t batch, s
   return {item % (batch * heads) / heads, item % heads, item / (batch * heads)};
 }
 
-/// output, log_sum_exp, qkv: as attention_forward's.
+/// attention_forward on tensor cores. Shapes of output, log_sum_exp and qkv: attention_forward's.
 template <class S, int kChannels, class Keys = OwnKeys<S>>
 struct WarpAttentionForward {
   static constexpr int kWarps = 4;
-  static constexpr int kRowTiles = 2;  // of 16 queries, a warp
+  static constexpr int kRowTiles = 2;  // tiles of 16 queries for each warp
   static constexpr int kQueries = kWarps * kRowTiles * 16;
   static constexpr int kKeys = 64;
   static constexpr std::int64_t kSharedBytes = std::int64_t{kQueries + 4 * kKeys} * kChannels * 2;
@@ -130,7 +134,7 @@ struct WarpAttentionForward {
   PLUMB_SIMT void operator()(const Block& block) const {
     const std::int64_t all = size.batch * size.heads * tiles_of(size.sequence, kQueries);
     for (std::int64_t item = block.block(); item < all; item += block.blocks())
-      attend(block, attention_item(all - 1 - item, size.batch, size.heads));  // those with most keys first
+      attend(block, attention_item(all - 1 - item, size.batch, size.heads));  // the tiles with the most keys first
   }
 
  private:
@@ -139,7 +143,7 @@ struct WarpAttentionForward {
   template <class Warp>
   struct State {
     typename Warp::template PerLane<FragmentSums> output[kRowTiles][kChannels / 8];
-    typename Warp::template PerLane<float> largest[kRowTiles][2], total[kRowTiles][2];  // of a lane's rows
+    typename Warp::template PerLane<float> largest[kRowTiles][2], total[kRowTiles][2];  // statistics of a lane's rows
   };
 
   template <class Block>
@@ -175,7 +179,7 @@ struct WarpAttentionForward {
     block.each_warp([&](const auto& warp) { begin(warp, block.of(states, warp)); });
     for (std::int64_t tile = first_tile; tile < end_tile; ++tile) {
       block.settle_copies();
-      block.sync();  // the tile is there, and nobody reads the one before any more
+      block.sync();  // the tile is there, and no warp reads the one before any more
       if (tile + 1 < end_tile) start_keys(tile + 1);
       block.each_warp([&](const auto& warp) {
         add_tile(warp, block.of(states, warp), queries, keys_in(tile), values_in(tile), first_query, tile * kKeys);

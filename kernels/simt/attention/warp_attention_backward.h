@@ -1,7 +1,7 @@
 #pragma once
-// The backward of attention on tensor cores, in two passes that each compute the probabilities anew (Dao 2023,
-// algorithm 2, which adds the queries' gradients by atomics where the first pass here goes by queries): over keys for
-// the queries' gradients, over queries for the keys' and values'. Nothing is added by two blocks.
+// The backward of attention on tensor cores, in two passes that each compute the probabilities anew: one over keys for
+// the queries' gradients, and one over queries for the keys' and values' gradients. (Dao 2023, algorithm 2, has one
+// pass, which adds the queries' gradients by atomics.) No two blocks add to the same element.
 //
 // The second pass has the scores transposed, [keys, queries], so that probabilities and their gradients are the left
 // factors of its products as they stand in registers.
@@ -12,8 +12,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// The queries' columns of dqkv, and products[b, a, s]: the inner product of each output row and its gradient, which
-/// the pass for keys and values reads. doutput, output: [b*s, a*d]
+/// Writes the queries' columns of dqkv, and products [b, a, s]: the inner product of each output row and its gradient,
+/// which the pass for keys and values reads. doutput, output: [b*s, a*d]
 template <class S, int kChannels, class Keys = OwnKeys<S>>
 struct WarpAttentionQueryGradient {
   static constexpr int kWarps = 4;
@@ -46,7 +46,7 @@ struct WarpAttentionQueryGradient {
   template <class Warp>
   struct State {
     typename Warp::template PerLane<FragmentSums> gradient[kRowTiles][kChannels / 8];
-    typename Warp::template PerLane<float> log_sum[kRowTiles][2], product[kRowTiles][2];  // of a lane's rows
+    typename Warp::template PerLane<float> log_sum[kRowTiles][2], product[kRowTiles][2];  // statistics of a lane's rows
   };
 
   template <class Block>
@@ -167,7 +167,7 @@ struct WarpAttentionQueryGradient {
   }
 };
 
-/// to[c] += scale * sums, as store_row.
+/// to[c] += scale * sums, for the elements that store_row writes.
 template <int kChannels, class Sums>
 PLUMB_SIMT void add_row(float* to, Sums (&sums)[kChannels / 8], int lane, int half, float scale,
                         std::int64_t channels) {
@@ -180,8 +180,8 @@ PLUMB_SIMT void add_row(float* to, Sums (&sums)[kChannels / 8], int lane, int ha
   }
 }
 
-/// The keys' and values' columns of dqkv, behind WarpAttentionQueryGradient; or, of kept ones, what is added to their
-/// gradients [b*s, 2k*d]. The queries of a group's heads are added in their order.
+/// Writes the keys' and values' columns of dqkv, after WarpAttentionQueryGradient has run. For kept keys and values, it
+/// adds to their gradients [b*s, 2k*d] instead. The queries of a group's heads are added in their order.
 template <class S, int kChannels, class Keys = OwnKeys<S>>
 struct WarpAttentionKeyValueGradient {
   static constexpr int kWarps = 4;
@@ -204,7 +204,7 @@ struct WarpAttentionKeyValueGradient {
   PLUMB_SIMT void operator()(const Block& block) const {
     const std::int64_t all = size.batch * size.kv_heads * tiles_of(keys.before() + size.sequence, kKeys);
     for (std::int64_t item = block.block(); item < all; item += block.blocks())
-      attend(block, attention_item(item, size.batch, size.kv_heads));  // the first keys have most queries
+      attend(block, attention_item(item, size.batch, size.kv_heads));  // the first keys have the most queries
   }
 
  private:
@@ -214,7 +214,7 @@ struct WarpAttentionKeyValueGradient {
   struct State {
     typename Warp::template PerLane<FragmentSums> of_keys[1][kChannels / 8], of_values[1][kChannels / 8];
   };
-  /// Of a tile of queries: log-sum-exp in powers of two, and products.
+  /// Statistics of a tile of queries: log-sum-exp in powers of two, and products.
   struct Statistics {
     float* log_sum;
     float* product;
@@ -229,13 +229,13 @@ struct WarpAttentionKeyValueGradient {
     const std::int64_t first_key = item.tile * kKeys;
     const std::int64_t keys_there = smaller(kKeys, keys.before() + size.sequence - first_key);
     const std::int64_t first_tile = (first_key > keys.before() ? first_key - keys.before() : 0) / kQueries;
-    // The last key in terms of the queries: some that a slice keeps lie before all of its queries.
+    // The last key in terms of the queries; some keys that a slice keeps lie before all of its queries.
     const std::int64_t queries_end = rows.queries_end(first_key + keys_there - 1 - keys.before());
     const std::int64_t tiles = tiles_of(queries_end, kQueries) - first_tile;
-    if (queries_end <= 0) return;  // nobody sees them any more
+    if (queries_end <= 0) return;  // no query sees them
     S* shared = reinterpret_cast<S*>(block.shared());
     const Tile tile_of_keys{shared}, tile_of_values{shared + kKeys * kChannels};
-    // Step i: tile first_tile + i % tiles of head kv * group + i / tiles.
+    // Step i handles tile first_tile + i % tiles of head kv * group + i / tiles.
     const auto queries_in = [&](std::int64_t step) {
       return Tile{shared + (2 * kKeys + step % 2 * 2 * kQueries) * kChannels};
     };

@@ -1,8 +1,8 @@
 #pragma once
-// Rows of picks between the ranks of an expert group: a rank sends each a block with room for the most rows that can
-// fall to that one's experts, in the order of these; those that it receives become rows of its own experts, of each
-// those of all ranks one behind the other. How many they are is on the device alone. Symbols: n ranks, e experts of
-// each, M rows of a block, E = n e.
+// Rows of picks that the ranks of an expert group exchange. A rank sends each rank a block of rows in the order of that
+// rank's experts, with room for the most rows that can fall to them. The rows that a rank receives become rows of its
+// own experts; an expert's rows are those from all ranks, one behind the other. Only the device knows how many rows
+// there are. Symbols: n ranks, e experts of each rank, M rows of a block, E = n e.
 
 #include <cstdint>
 
@@ -23,8 +23,8 @@ struct ExpertBlocks {
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// places: [picks] among rows in the order of all experts become those in [n, M]; -1 stays. counts: [E] rows of each
-/// expert; chosen: [picks] the expert; bounds: [E + 1]
+/// Turns places among rows in the order of all experts into places in the blocks [n, M]; -1 stays. places: [picks];
+/// counts: [E], written: rows of each expert; chosen: [picks], the expert of each; bounds: [E + 1]
 struct PlaceInBlocks {
   std::int32_t* places;
   std::int32_t* counts;
@@ -44,8 +44,9 @@ struct PlaceInBlocks {
   }
 };
 
-/// places: [n, M] a received row's place among those of the own experts; -1: the block ends before. bounds: [e + 1] of
-/// the own experts' rows; counts: [n, e] rows that each rank sent for each. A block takes what one rank sent for one.
+/// Computes the place of each received row among the rows of the own experts; it is -1 behind the block's end. A block
+/// takes the rows that one rank sent for one expert. places: [n, M]; bounds: [e + 1] of the own experts' rows; counts:
+/// [n, e] rows that each rank sent for each expert
 struct PlaceReceived {
   std::int32_t* places;
   std::int32_t* bounds;
@@ -56,7 +57,8 @@ struct PlaceReceived {
   PLUMB_SIMT void operator()(const Thread& thread) const {
     for (std::int64_t item = thread.block(); item < size.all_experts(); item += thread.blocks()) {
       const std::int64_t rank = item / size.experts, expert = item % size.experts;
-      std::int32_t first = 0, before = 0, all = 0;  // of the rows of own experts; of the block; of this expert
+      // Rows before: among the own experts' rows, and in the block; rows of this expert.
+      std::int32_t first = 0, before = 0, all = 0;
       for (std::int64_t i = 0; i < size.all_experts(); ++i) {
         const std::int64_t of_rank = i / size.experts, of_expert = i % size.experts;
         if (of_expert < expert || (of_expert == expert && of_rank < rank)) first += counts[i];
@@ -76,7 +78,7 @@ struct PlaceReceived {
   }
 };
 
-/// placed[places[i]] = values[i] where there is a place. No two have the same.
+/// placed[places[i]] = values[i] where there is a place. No two places are the same.
 struct PlaceSingles {
   float* placed;
   const float* values;

@@ -1,8 +1,8 @@
 #pragma once
-// The three products of each expert's linear layer on a GPU's vector units, where the number of rows of each is read on
-// the device (the products of one expert: kernels/cpu/products/gemm.h). A block takes a tile of the result, and each lane four
-// rows by four columns of it; what a lane sums up goes in ascending order, so any number of lanes computes the same.
-// Tensors may be stored in formats of their own: a router's scores are fp32 whatever its input is.
+// The three products of each expert's linear layer on a GPU's vector units, where the number of each expert's rows is
+// read on the device (kernels/cpu/products/gemm.h has the products of one expert). A block takes a tile of the result,
+// and each lane four rows by four columns of it. A lane adds in ascending order, so any number of lanes computes the
+// same. Tensors may have different formats: a router's scores are fp32 whatever its input is.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace plumb { inline namespace kernels {
 /// The rows of experts, one expert's behind the other's.
 struct ExpertRows {
   const std::int32_t* bounds = nullptr;  ///< [experts + 1] on the device; null: one expert has all
-  std::int64_t rows = 0;                 ///< at most
+  std::int64_t rows = 0;                 ///< most rows that there can be
   std::int64_t experts = 1;
 
   PLUMB_SIMT std::int64_t begin(std::int64_t expert) const { return bounds == nullptr ? 0 : bounds[expert]; }
@@ -25,7 +25,7 @@ struct ExpertRows {
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Rows of one expert that a block takes together; none behind the last tile.
+/// The rows of one expert that a block takes together; there are none behind the last tile.
 struct ExpertTile {
   std::int64_t expert = 0, first = 0, there = 0;
 };
@@ -34,11 +34,12 @@ PLUMB_SIMT std::int64_t parts_of(std::int64_t count, std::int64_t each) {
   return (count + each - 1) / each;
 }
 
-/// So many tiles that all rows are in one, however they fall to experts.
+/// Returns the number of tiles that holds all rows, however they fall to experts.
 PLUMB_SIMT std::int64_t most_tiles(const ExpertRows& rows, std::int64_t tile_rows) {
   return rows.rows / tile_rows + rows.experts;
 }
 
+/// Returns tile number `tile` of all experts' rows.
 PLUMB_SIMT ExpertTile expert_tile(const ExpertRows& rows, std::int64_t tile, std::int64_t tile_rows) {
   for (std::int64_t expert = 0; expert < rows.experts; ++expert) {
     const std::int64_t begin = rows.begin(expert), end = rows.end(expert), tiles = parts_of(end - begin, tile_rows);
@@ -52,7 +53,7 @@ PLUMB_SIMT ExpertTile expert_tile(const ExpertRows& rows, std::int64_t tile, std
   return {};
 }
 
-/// A block's lanes over a tile: kSide rows and columns each, `wide` lanes beside one another.
+/// The lanes of a block over a tile: each has kSide rows and columns, and `wide` lanes are beside one another.
 struct LaneGrid {
   static constexpr int kSide = 4;
   static constexpr int kWidest = 16;
@@ -68,7 +69,7 @@ struct LaneGrid {
   PLUMB_SIMT int tile_rows() const { return kSide * high; }
   PLUMB_SIMT int tile_columns() const { return kSide * wide; }
 
-  /// put(r, c, sum over i < inner of left(r, i) right(c, i)) for the lane's rows and columns of those that are there.
+  /// Calls put(r, c, sum over i < inner of left(r, i) right(c, i)) for those of the lane's rows and columns that exist.
   template <class Left, class Right, class Put>
   PLUMB_SIMT void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, const Left& left,
                            const Right& right, const Put& put) const {
@@ -91,8 +92,8 @@ struct LaneGrid {
 
 enum class ExpertForm : std::uint8_t { kForward, kInputGrad, kWeightGrad };
 
-/// to = from W^T (forward), or from W (input gradient). to: [rows, columns], from: [rows, inner]; weights: of each
-/// expert [columns, inner], or [inner, columns]
+/// to = from W^T (forward), or from W (input gradient). to: [rows, columns], from: [rows, inner]; weights: [columns,
+/// inner] of each expert in the forward, else [inner, columns]
 template <class To, class From, class W, ExpertForm kForm>
 struct ExpertRowProduct {
   To* to;
@@ -109,7 +110,7 @@ struct ExpertRowProduct {
     const std::int64_t items = most_tiles(rows, grid.tile_rows()) * across;
     for (std::int64_t item = thread.block(); item < items; item += thread.blocks()) {
       const ExpertTile tile = expert_tile(rows, item / across, grid.tile_rows());
-      if (tile.there == 0) return;  // nor behind it
+      if (tile.there == 0) return;  // nor is there a tile behind it
       const std::int64_t column = item % across * grid.tile_columns();
       const From* left = from + tile.first * inner;
       const W* right = weights + tile.expert * columns * inner;

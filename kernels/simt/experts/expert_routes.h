@@ -1,9 +1,9 @@
 #pragma once
-// Where the picks of a router go, on a GPU: to which row of which expert, or nowhere where the expert is full. How many
-// rows an expert has is known on the device alone. An expert takes of each sequence the first picks in the order of its
-// tokens; the rows of one are those of all sequences, one behind the other. Symbols: b sequences, s tokens of one, E
-// experts, k picks of a token, R = b*s*k, f channels of an expert, h hidden. At most 2^24 picks: counts go through
-// fp32.
+// The destinations of a router's picks on a GPU: the row of an expert, or none where the expert is full. Only the
+// device knows how many rows an expert has. An expert takes the first picks of each sequence, in the order of its
+// tokens; its rows are those of all sequences, one behind the other. Symbols: b sequences, s tokens of each, E experts,
+// k picks of a token, R = b*s*k, f channels of an expert, h hidden. There are at most 2^24 picks, since counts go
+// through fp32.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ struct PickRouting {
   std::int64_t sequence = 0;   ///< s
   std::int64_t experts = 0;    ///< E
   std::int64_t picks = 0;      ///< k
-  std::int64_t capacity = 0;   ///< picks of one sequence that an expert takes at most
+  std::int64_t capacity = 0;   ///< most picks of one sequence that an expert takes
 
   PLUMB_SIMT std::int64_t tokens() const { return sequences * sequence; }
 };
@@ -26,7 +26,7 @@ struct PickRouting {
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// loads: [b, E], picks of each expert in each sequence, dropped ones included. picks: [b, s, k]
+/// Counts the picks of each expert in each sequence, dropped ones included. loads: [b, E]; picks: [b, s, k]
 struct CountPicks {
   std::int32_t* loads;
   const std::int32_t* picks;
@@ -45,7 +45,7 @@ struct CountPicks {
   }
 };
 
-/// sums: [b, E], the loads of some slices, each [b, E], behind each other.
+/// Sums up the loads of some slices. sums: [b, E]; loads: [slices, b, E]
 struct SumLoads {
   std::int32_t* sums;
   const std::int32_t* loads;
@@ -62,9 +62,9 @@ struct SumLoads {
   }
 };
 
-/// places: [b, s, k] rows of [R], -1: dropped; bounds: [E + 1], an expert's rows are [bounds[e], bounds[e + 1]).
-/// before: [b, E] picks of the sequences' slices before, which have taken their part of the capacity; null: none.
-/// A block takes the picks of one expert in one sequence; its lanes have stretches of the sequence.
+/// Gives each pick its row. A block takes the picks of one expert in one sequence, and its lanes take stretches of the
+/// sequence. places: [b, s, k] rows of [R], -1: dropped; bounds: [E + 1], an expert's rows are [bounds[e], bounds[e +
+/// 1]); before: [b, E] picks of the sequences' earlier slices, which have taken their part of the capacity; null: none
 struct PlacePicks {
   std::int32_t* places;
   std::int32_t* bounds;
@@ -96,7 +96,7 @@ struct PlacePicks {
   }
 
  private:
-  /// Picks of a list [b, E] that its expert still has room for.
+  /// Returns the picks of a list [b, E] that its expert still has room for.
   PLUMB_SIMT std::int64_t room(std::int64_t list) const {
     if (before == nullptr) return size.capacity;
     return before[list] < size.capacity ? size.capacity - before[list] : 0;
@@ -116,7 +116,7 @@ struct PlacePicks {
     shared[thread.lane()] = static_cast<float>(mine);
     thread.sync();
     for (int lane = 0; lane < thread.lane(); ++lane) ahead += static_cast<std::int64_t>(shared[lane]);
-    thread.sync();  // before anybody writes there again
+    thread.sync();  // before any lane writes there again
     for (std::int64_t i = begin; i < end; ++i) {
       if (own[i] != expert) continue;
       places[sequence * count + i] = ahead < most ? static_cast<std::int32_t>(first + ahead) : -1;
@@ -125,9 +125,9 @@ struct PlacePicks {
   }
 };
 
-/// The load-balancing loss of each token, and the gradient of the probabilities that it adds in each sequence
-/// (executor/cpu/layers/experts.cpp has the formula). losses: [T]; added, loads: [b, E]; probabilities: [T, E]; loss_scale:
-/// one number, or null
+/// Computes the load-balancing loss of each token, and the gradient of the probabilities that it adds in each sequence
+/// (executor/cpu/layers/experts.cpp has the formula). losses: [T]; added, loads: [b, E]; probabilities: [T, E];
+/// loss_scale: one number, or null
 struct BalanceLoss {
   float* losses;
   float* added;
@@ -154,9 +154,9 @@ struct BalanceLoss {
   }
 };
 
-/// Of each pick: the gradient of what it weighs, from its row's activation and that one's gradient, which, as its row
-/// of the output's gradient, is then multiplied by what it weighs. weight_gradients, weights: [T, k];
-/// activation_gradient, activation: [R, f]; output_gradient: [R, h]; places: [T, k]
+/// Computes the gradient of each pick's weight from its row's activation and the activation's gradient. It then
+/// multiplies the latter, and the pick's row of the output's gradient, by the weight. weight_gradients, weights: [T,
+/// k]; activation_gradient, activation: [R, f]; output_gradient: [R, h]; places: [T, k]
 template <class S>
 struct WeighPicks {
   float* weight_gradients;

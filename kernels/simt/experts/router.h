@@ -1,6 +1,6 @@
 #pragma once
-// The router of a mixture of experts on a GPU (kernels/cpu/router.h has shapes and formulas), in fp32 as its scores
-// are. A token is a block's, and the lanes divide its experts.
+// The router of a mixture of experts on a GPU (kernels/cpu/router.h has shapes and formulas), in fp32, like its scores.
+// One block takes a token, and its lanes divide the experts.
 
 #include "kernels/cpu/router.h"
 #include "kernels/simt/thread.h"
@@ -13,14 +13,14 @@ struct Smaller {
   PLUMB_SIMT float operator()(float a, float b) const { return a < b ? a : b; }
 };
 
-/// Whether an expert is among the first `count` picks.
+/// True if an expert is among the first `count` picks.
 PLUMB_SIMT bool is_picked(std::int64_t expert, const std::int32_t* picks, std::int64_t count) {
   for (std::int64_t j = 0; j < count; ++j)
     if (picks[j] == expert) return true;
   return false;
 }
 
-/// Scores become probabilities; picks, and what each weighs. At most 2^24 experts and kMostPicks picks.
+/// Turns scores into probabilities, and writes the picks and their weights. At most 2^24 experts and kMostPicks picks.
 /// scores: [T, E]; picks, weights: [T, k]
 struct RouterForward {
   float* scores;
@@ -63,7 +63,7 @@ struct RouterForward {
   }
 };
 
-/// Probabilities become the gradient of the scores. probabilities: [T, E]; weight_gradients, picks: [T, k]; added:
+/// Turns probabilities into the gradient of the scores. probabilities: [T, E]; weight_gradients, picks: [T, k]; added:
 /// [T/tokens_a_row, E], or null
 struct RouterBackward {
   float* probabilities;
@@ -90,7 +90,7 @@ struct RouterBackward {
       for (std::int64_t j = 0; j < size.picks; ++j) dot += row[own[j]] * scale * (of_weights[j] - mean);
       if (extra != nullptr)
         dot += sum_over_row(thread, size.experts, [&](std::int64_t e) { return row[e] * extra[e]; });
-      thread.sync();  // before what the picks' probabilities were is replaced
+      thread.sync();  // before the picks' probabilities are replaced
       for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) {
         float gradient = extra == nullptr ? 0.0F : extra[e];
         for (std::int64_t j = 0; j < size.picks; ++j)

@@ -1,21 +1,22 @@
 #pragma once
-// Picks of a router where the ranks of a context group have the tokens of every sequence between them: an expert takes
-// the first picks of the whole sequence, wherever their tokens are, and a rank numbers rows for its own ones
-// (executor/cpu/layers/expert_routes.h). Symbols as in expert_routes.h; S own tokens of each sequence, n ranks.
+// Picks of a router where the ranks of a context group share the tokens of every sequence. An expert takes the first
+// picks of the whole sequence, wherever their tokens are, and a rank numbers the rows of its own picks
+// (executor/cpu/layers/expert_routes.h). Symbols are those of expert_routes.h, and S own tokens of each sequence, n
+// ranks.
 
 #include "kernels/simt/experts/expert_routes.h"
 
 namespace plumb { inline namespace kernels {
 
 struct SharedPicks {
-  PickRouting own;           ///< sequence: S
+  PickRouting own;           ///< routing of the own tokens; sequence: S
   std::int64_t members = 1;  ///< n
   std::int64_t member = 0;
-  bool is_zigzag = false;  ///< a member has runs r and 2n-1-r of 2n equal ones; otherwise run r of n
+  bool is_zigzag = false;  ///< true: member r has runs r and 2n-1-r of 2n equal runs; false: run r of n
 
   PLUMB_SIMT std::int64_t whole_sequence() const { return own.sequence * members; }
 
-  /// Where a member's row of a sequence stands in it.
+  /// Returns the position in the sequence of a member's row.
   PLUMB_SIMT std::int64_t position(std::int64_t of, std::int64_t row) const {
     if (!is_zigzag) return of * own.sequence + row;
     const std::int64_t run = own.sequence / 2;
@@ -27,7 +28,7 @@ struct SharedPicks {
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// whole: [b, s, k], gathered: [n, b, S, k]
+/// Puts the picks of all members in the order of whole sequences. whole: [b, s, k], gathered: [n, b, S, k]
 struct SpreadPicks {
   std::int32_t* whole;
   const std::int32_t* gathered;
@@ -44,8 +45,8 @@ struct SpreadPicks {
   }
 };
 
-/// kept: [b, S, k], the own picks that their experts take, -1 for others; places: likewise, all -1.
-/// picks: [b, S, k], whole_places: [b, s, k], negative where a pick is dropped
+/// Keeps the own picks that their experts take. kept: [b, S, k], -1 for the others; places: [b, S, k], all set to -1;
+/// picks: [b, S, k]; whole_places: [b, s, k], negative where a pick is dropped
 struct KeepOwnPicks {
   std::int32_t* kept;
   std::int32_t* places;

@@ -1,19 +1,19 @@
 #pragma once
-// The products of kernels/simt/experts/expert_products.h on tensor cores, of 16-bit tensors whose rows are multiples of 8
-// numbers and begin at multiples of 16 bytes. A block has a tile of 128 x 64 of the result, each of its four warps 32
-// rows; what is summed up goes through shared memory 64 at a time, the next 64 on their way meanwhile.
+// The products of kernels/simt/experts/expert_products.h on tensor cores, for 16-bit tensors whose rows are multiples
+// of 8 numbers and begin at multiples of 16 bytes. A block takes a tile of 128 x 64 of the result, and each of its four
+// warps 32 rows. The summed dimension goes through shared memory 64 at a time, and the next 64 are copied meanwhile.
 
 #include "kernels/simt/experts/expert_products.h"
 #include "kernels/simt/warp_tiles.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Forward and input gradient: to [rows, columns] = from [rows, inner] W^T or W; weight gradient: to [experts, rows of
-/// a weight, columns] += from^T other. S as stored; To is float in a weight gradient.
+/// Forward and input gradient: to [rows, columns] = from [rows, inner] W^T or W. Weight gradient: to [experts, rows of
+/// a weight, columns] += left^T right. S is the stored format; To is float in a weight gradient.
 template <class S, class To, ExpertForm kForm>
 struct WarpExpertProduct {
   static constexpr int kWarps = 4;
-  static constexpr int kRowTiles = 2;  // of 16 rows, a warp
+  static constexpr int kRowTiles = 2;  // tiles of 16 rows for each warp
   static constexpr int kRows = kWarps * kRowTiles * 16;
   static constexpr int kColumns = 64;
   static constexpr int kInner = 64;
@@ -21,12 +21,12 @@ struct WarpExpertProduct {
   static constexpr bool kIsWeightGrad = kForm == ExpertForm::kWeightGrad;
 
   To* to;
-  const S* left;   ///< x, or dy: [rows, inner]; dy of a weight gradient [rows, height]
-  const S* right;  ///< weights; x of a weight gradient [rows, columns]
+  const S* left;   ///< x, or dy: [rows, inner]; in a weight gradient dy: [rows, height]
+  const S* right;  ///< weights; in a weight gradient x: [rows, columns]
   ExpertRows rows;
   std::int64_t columns;
-  std::int64_t inner;   ///< not of a weight gradient, whose is an expert's number of rows
-  std::int64_t height;  ///< of a weight gradient alone: rows of one weight
+  std::int64_t inner;   ///< not set in a weight gradient, which sums over an expert's rows
+  std::int64_t height;  ///< set in a weight gradient alone: rows of one weight
 
   std::int64_t items() const {
     const std::int64_t across = parts_of(columns, kColumns);
@@ -50,7 +50,7 @@ struct WarpExpertProduct {
                          .inner = rows.end(expert) - begin});
       } else {
         const ExpertTile tile = expert_tile(rows, item / across, kRows);
-        if (tile.there == 0) return;  // nor behind it
+        if (tile.there == 0) return;  // nor is there a tile behind it
         const S* weights = right + tile.expert * columns * inner;
         multiply(block, {.left = left + tile.first * inner,
                          .right = weights + (kForm == ExpertForm::kForward ? column * inner : column),
@@ -66,7 +66,7 @@ struct WarpExpertProduct {
   using LeftTile = SharedTile<S, kIsWeightGrad ? kRows : kInner>;
   using RightTile = SharedTile<S, kForm == ExpertForm::kForward ? kInner : kColumns>;
 
-  /// One tile of the result, from where its factors and itself begin; what is there of it.
+  /// One tile of the result: where it and its factors begin, and how much of it exists.
   struct Tile {
     const S* left;
     const S* right;
@@ -97,7 +97,7 @@ struct WarpExpertProduct {
     };
 
     const std::int64_t steps = parts_of(tile.inner, kInner);
-    if (steps == 0) return;  // an expert that nobody picked: nothing is added
+    if (steps == 0) return;  // no token picked the expert, so nothing is added
     start(0);
     typename Block::template PerWarp<State<Warp>> states;
     block.each_warp([&](const auto& warp) {
@@ -110,7 +110,7 @@ struct WarpExpertProduct {
     });
     for (std::int64_t step = 0; step < steps; ++step) {
       block.settle_copies();
-      block.sync();  // the tiles are there, and nobody reads those before any more
+      block.sync();  // the tiles are there, and no warp reads those before any more
       if (step + 1 < steps) start(step + 1);
       block.each_warp([&](const auto& warp) { add(warp, block.of(states, warp), left_in(step), right_in(step)); });
     }

@@ -1,6 +1,6 @@
 #pragma once
-// im2col and its transpose on a GPU: what is around the products of a convolution (kernels/cpu/images/convolution.h), group by
-// group, of all images of a call at once.
+// im2col and its transpose on a GPU, which surround the products of a convolution (kernels/cpu/images/convolution.h).
+// They take one group at a time, and all images of a call at once.
 //
 //   patches [b, P, K, K, C/G] of one group's channels of images [b, H, W, C]
 
@@ -10,7 +10,7 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Where an image's windows are.
+/// The windows of an image.
 struct PatchGrid {
   std::int64_t rows;
   std::int64_t columns;
@@ -25,7 +25,7 @@ PLUMB_SIMT PatchGrid patch_grid(const ConvolutionSize& size) {
           .patch = size.channels / size.groups * size.kernel * size.kernel};
 }
 
-/// Cuts the patches out; the padding is zeros. patches: [b, P, K, K, C/G]; images: [b, H, W, C]
+/// Cuts the patches out; the padding becomes zeros. patches: [b, P, K, K, C/G]; images: [b, H, W, C]
 template <class S>
 struct ImageToPatches {
   S* patches;
@@ -53,7 +53,7 @@ struct ImageToPatches {
   }
 };
 
-/// The group's channels of the images = the sum of the patches over each of their elements, in ascending order of
+/// Sets each element of the group's channels of the images to the sum of the patches over it, in ascending order of
 /// patches.
 template <class S>
 struct PatchesToImage {

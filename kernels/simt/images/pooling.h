@@ -1,6 +1,6 @@
 #pragma once
-// Pooling on a GPU (kernels/cpu/images/pooling.h). Backward, each input pixel gathers from the windows that it lies in, in
-// ascending order, so that overlapping windows need no atomics.
+// Pooling on a GPU (kernels/cpu/images/pooling.h). In the backward each input pixel gathers from the windows that it
+// lies in, in ascending order, so that overlapping windows need no atomics.
 
 #include "kernels/cpu/images/pooling.h"
 #include "kernels/simt/number.h"
@@ -8,12 +8,13 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Output pixels along a side.
+/// Returns the output pixels along a side.
 PLUMB_SIMT std::int64_t pooled(std::int64_t extent, const PoolingSize& size) {
   return (extent - size.kernel) / size.stride + 1;
 }
 
-/// y: [b, P, C], x: [b, H, W, C]; places: [b, P, C], where in its image the largest was, or null: the mean
+/// y = the largest element of each window, or the mean if `places` is null. y: [b, P, C], x: [b, H, W, C]; places: [b,
+/// P, C], the place of the largest element in its image
 template <class S>
 struct PoolingForward {
   S* y;
@@ -51,7 +52,8 @@ struct PoolingForward {
   }
 };
 
-/// dx: [b, H, W, C] (overwritten); dy: [b, P, C]; places: [b, P, C], or null: the mean
+/// Writes the input's gradient, for pooling by the mean if `places` is null. dx: [b, H, W, C] (overwritten); dy,
+/// places: [b, P, C]
 template <class S>
 struct PoolingBackward {
   S* dx;
@@ -82,7 +84,7 @@ struct PoolingBackward {
   }
 
  private:
-  /// The first window that reaches a row or column.
+  /// Returns the first window that reaches a row or column.
   PLUMB_SIMT std::int64_t first_window(std::int64_t at) const {
     return at < size.kernel ? 0 : (at - size.kernel) / size.stride + 1;
   }

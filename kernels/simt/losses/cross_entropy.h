@@ -1,5 +1,6 @@
 #pragma once
-// Softmax cross-entropy on a GPU, loss and gradient in one pass over each row in place (kernels/cpu/losses/cross_entropy.h).
+// Softmax cross-entropy on a GPU, loss and gradient in one pass over each row in place
+// (kernels/cpu/losses/cross_entropy.h).
 
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
@@ -7,8 +8,8 @@
 namespace plumb { inline namespace kernels { namespace simt {
 
 /// losses[r] = -log softmax(logits[r])[targets[r]]; logits := gradient_scale * loss_scale * (softmax -
-/// one_hot(target)), where there is a loss scale (null: none). A row is a block's. logits: [rows, columns]; targets:
-/// [rows], each in [0, columns); losses: [rows]
+/// one_hot(target)). A null loss scale counts as 1. One block computes a row. logits: [rows, columns]; targets: [rows],
+/// each in [0, columns); losses: [rows]
 template <class S>
 struct CrossEntropy {
   float* losses;

@@ -1,13 +1,14 @@
 #pragma once
-// The squared error of rows of numbers on a GPU, loss and gradient in one pass in place (kernels/cpu/losses/squared_error.h).
+// The squared error of rows of numbers on a GPU, loss and gradient in one pass in place
+// (kernels/cpu/losses/squared_error.h).
 
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// losses[r] = mean((y - target)^2) of a row; y := gradient_scale * loss_scale * the gradient of their sum, where there
-/// is a loss scale (null: none). A row is a block's. y: [rows, columns]; targets: [rows, columns], fp32; losses: [rows]
+/// losses[r] = mean((y - target)^2) of a row; y := gradient_scale * loss_scale * the gradient of their sum. A null loss
+/// scale counts as 1. One block computes a row. y: [rows, columns]; targets: [rows, columns], fp32; losses: [rows]
 template <class S>
 struct SquaredError {
   float* losses;

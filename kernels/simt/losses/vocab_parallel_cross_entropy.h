@@ -12,8 +12,8 @@ PLUMB_SIMT bool has_target(const VocabPart& part, std::int64_t target) {
   return target >= part.first && target < part.first + part.valid;
 }
 
-/// Of each row: the largest logit, the sum of exp(logit - largest), the target's logit if it is here, otherwise 0. A
-/// row is a block's. parts: [3, rows]; logits: [rows, columns]; targets: [rows]
+/// Writes for each row the largest logit, the sum of exp(logit - largest), and the target's logit if this rank has it,
+/// otherwise 0. One block computes a row. parts: [3, rows]; logits: [rows, columns]; targets: [rows]
 template <class S>
 struct CrossEntropyParts {
   float* parts;
@@ -39,8 +39,8 @@ struct CrossEntropyParts {
   }
 };
 
-/// Losses of all rows, and the logits become their gradient as CrossEntropy's do, 0 in the padding. A row is a block's.
-/// all_parts: [ranks, 3, rows]; losses: [rows]
+/// Writes the losses of all rows and replaces the logits by their gradient, as CrossEntropy does; it is 0 in the
+/// padding. One block computes a row. all_parts: [ranks, 3, rows]; losses: [rows]
 template <class S>
 struct CrossEntropyFromParts {
   float* losses;

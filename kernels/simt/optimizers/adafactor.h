@@ -1,9 +1,9 @@
 #pragma once
-// Adafactor on a GPU (kernels/cpu/optimizers/adafactor.h has the formula), with fp32 master weights. One update is several bodies,
-// one behind the other: of matrices AdafactorRows, AdafactorColumns and AdafactorMatrixDirection, of a vector
-// AdafactorVectorDirection; then AdafactorStep. The direction takes the gradient's place, and every piece of it leaves
-// sums of squares, of which the step makes the root mean squares that it needs. In a step that is skipped
-// (kernels/step_numbers.h) all leave everything as it is, and the last one zeroes the gradients.
+// Adafactor on a GPU (kernels/cpu/optimizers/adafactor.h has the formula), with fp32 master weights. One update runs
+// several bodies in turn: AdafactorRows, AdafactorColumns and AdafactorMatrixDirection for matrices,
+// AdafactorVectorDirection for a vector; then AdafactorStep. The direction takes the gradient's place, and every piece
+// of it leaves sums of squares, from which the step computes the root mean squares that it needs. In a step that is
+// skipped (kernels/step_numbers.h) all bodies leave everything as it is, and the last one zeroes the gradients.
 
 #include "kernels/optimizer.h"
 #include "kernels/simt/column_sum.h"
@@ -13,7 +13,7 @@
 
 namespace plumb { inline namespace kernels {
 
-/// Matrices one behind the other, each with sums of its own: a parameter of two dimensions is one.
+/// Matrices one behind the other, each with sums of its own. A parameter of two dimensions is one matrix.
 struct MatrixStackSize {
   std::int64_t matrices = 1;
   std::int64_t rows = 0;
@@ -29,7 +29,7 @@ struct AdafactorRows {
   const float* gradients;
   MatrixStackSize size;
   float epsilon;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -46,13 +46,13 @@ struct AdafactorRows {
   }
 };
 
-/// The same by column. column_sums: [matrices, columns]
+/// Updates the sums by column as AdafactorRows does those by row. column_sums: [matrices, columns]
 struct AdafactorColumns {
   float* column_sums;
   const float* gradients;
   MatrixStackSize size;
   float epsilon;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -72,14 +72,15 @@ struct AdafactorColumns {
   }
 };
 
-/// Sums of squares that a piece of a matrix leaves.
+/// The sums of squares that a piece of a matrix leaves.
 struct AdafactorSquares {
   float of_direction;
   float of_weights;
 };
 
-/// gradients[r,c] = g sqrt(sum(row_sums)) / sqrt(row_sums[r]) / sqrt(column_sums[c]): roots apart, since in fp32 the
-/// product of two small sums may be 0. A piece is some of a matrix's rows, and a block's. squares: [matrices, pieces]
+/// gradients[r,c] = g sqrt(sum(row_sums)) / sqrt(row_sums[r]) / sqrt(column_sums[c]). The roots are taken apart, since
+/// in fp32 the product of two small sums may be 0. A piece is some of a matrix's rows, and one block takes it. squares:
+/// [matrices, pieces]
 struct AdafactorMatrixDirection {
   float* gradients;
   AdafactorSquares* squares;
@@ -88,7 +89,7 @@ struct AdafactorMatrixDirection {
   const float* column_sums;
   MatrixStackSize size;
   std::int64_t pieces;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -130,7 +131,7 @@ struct AdafactorVectorDirection {
   std::int64_t elements;
   std::int64_t pieces;
   float epsilon;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -156,9 +157,9 @@ struct AdafactorVectorDirection {
   }
 };
 
-/// Moves the master weights against the directions that stand in the gradients' place, writes those that compute, and
-/// zeroes the gradients. weights (may be master itself), master, gradients: [matrices, elements]; squares: [matrices,
-/// pieces]
+/// Moves the master weights against the directions that stand in the gradients' place, writes the weights that compute,
+/// and zeroes the gradients. weights (may be master itself), master, gradients: [matrices, elements]; squares:
+/// [matrices, pieces]
 template <class S>
 struct AdafactorStep {
   S* weights;
@@ -166,10 +167,10 @@ struct AdafactorStep {
   float* gradients;
   const AdafactorSquares* squares;
   std::int64_t matrices;
-  std::int64_t elements;  ///< of one
+  std::int64_t elements;  ///< elements of one matrix
   std::int64_t pieces;
   Adafactor optimizer;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {

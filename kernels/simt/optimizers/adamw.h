@@ -1,6 +1,6 @@
 #pragma once
-// AdamW on a GPU (kernels/cpu/optimizers/adamw.h has the formula) with fp32 master weights, and the sum that clipping and loss
-// scaling need.
+// AdamW on a GPU (kernels/cpu/optimizers/adamw.h has the formula) with fp32 master weights, and the sum of squares that
+// clipping and loss scaling need.
 
 #include "kernels/optimizer.h"
 #include "kernels/simt/number.h"
@@ -10,7 +10,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Of one step (kernels/simt/optimizers/update.h). All: [elements]; G is how gradients are stored.
+/// Updates the elements by AdamW in one step (kernels/simt/optimizers/update.h). G is the format of the gradients. All
+/// tensors: [elements]
 template <class S, class G>
 struct AdamWUpdate {
   S* weights;
@@ -20,7 +21,7 @@ struct AdamWUpdate {
   float* second_moment;
   std::int64_t elements;
   AdamW optimizer;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -35,8 +36,8 @@ struct AdamWUpdate {
   }
 };
 
-/// partial[p] = sum of squares of the p-th of `pieces` stretches of x; with an element beyond `limit`, infinite or NaN
-/// it is none of the finite numbers, which is how an overflow is found. A piece is a block's. x: [elements]; partial:
+/// partial[p] = sum of squares of the p-th of `pieces` stretches of x. If an element is beyond `limit`, infinite or
+/// NaN, the sum is not finite, which is how an overflow is found. One block takes a piece. x: [elements]; partial:
 /// [pieces]
 template <class S>
 struct SumOfSquares {
@@ -60,9 +61,9 @@ struct SumOfSquares {
   }
 };
 
-/// What the optimizer does with a step's gradients (executor/training/step_scale.h): fills in gradient_factor, skips
-/// and square_sum of `numbers` from the partial sums of all gradients. One block. clip_norm 0: not clipped. partials:
-/// [count]
+/// Decides what the optimizer does with a step's gradients (executor/training/step_scale.h): fills in gradient_factor,
+/// skips and square_sum of `numbers` from the partial sums of all gradients. One block runs it. clip_norm 0: not
+/// clipped. partials: [count]
 struct StepDecision {
   StepNumbers* numbers;
   const float* partials;

@@ -1,6 +1,6 @@
 #pragma once
-// AdamW on a GPU with moments of a byte an element (kernels/cpu/optimizers/adamw_8bit.h has the maps and the formula): a
-// quantisation block is a block of threads, and its scales come from the largest magnitudes over the block.
+// AdamW on a GPU with moments of a byte an element (kernels/cpu/optimizers/adamw_8bit.h has the maps and the formula).
+// A block of threads takes a quantisation block, whose scales come from the largest magnitudes over the block.
 
 #include "kernels/cpu/optimizers/adamw_8bit.h"
 #include "kernels/simt/number.h"
@@ -9,7 +9,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// The code of the value of `map` (256 of them, ascending) that is nearest to `value`; of two as near the lower one.
+/// Returns the code of the value of `map` (256 ascending values) that is nearest to `value`; of two that are equally
+/// near, the lower one.
 PLUMB_SIMT std::uint8_t nearest_code_of(const float* map, float value) {
   int low = 0;
   int high = 256;  // the first value that is not below `value` is in [low, high]
@@ -25,10 +26,10 @@ PLUMB_SIMT std::uint8_t nearest_code_of(const float* map, float value) {
   return static_cast<std::uint8_t>(value - map[low - 1] <= map[low] - value ? low - 1 : low);
 }
 
-/// Updates the master weights and moments, writes the weights that compute, zeroes the gradients; in a step that is
-/// skipped (kernels/step_numbers.h) zeroes the gradients alone. The moments are
-/// computed twice, once for the scales and once for the update, and so never stored in fp32. codes: [elements]; scales:
-/// [quantisation_blocks(elements)]; maps: [256]; all others [elements]
+/// Updates the master weights and moments, writes the weights that compute, and zeroes the gradients; in a step that is
+/// skipped (kernels/step_numbers.h) it only zeroes the gradients. The moments are computed twice, once for the scales
+/// and once for the update, and so never stored in fp32. codes: [elements]; scales: [quantisation_blocks(elements)];
+/// maps: [256]; all others [elements]
 template <class S, class G>
 struct AdamW8BitUpdate {
   S* weights;
@@ -40,7 +41,7 @@ struct AdamW8BitUpdate {
   const float* unsigned_map;
   std::int64_t elements;
   AdamW optimizer;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {

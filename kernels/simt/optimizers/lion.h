@@ -6,7 +6,8 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Of one step (kernels/simt/optimizers/update.h). All: [elements]; G is how gradients are stored.
+/// Updates the elements by Lion in one step (kernels/simt/optimizers/update.h). G is the format of the gradients. All
+/// tensors: [elements]
 template <class S, class G>
 struct LionUpdate {
   S* weights;
@@ -15,7 +16,7 @@ struct LionUpdate {
   float* momentum;
   std::int64_t elements;
   Lion optimizer;
-  const StepNumbers* numbers;  ///< one
+  const StepNumbers* numbers;  ///< one element
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {

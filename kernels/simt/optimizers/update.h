@@ -1,6 +1,6 @@
 #pragma once
-// What optimizers that update each element by itself have in common on a GPU: fp32 master weights, gradients with the
-// step's factor, a step that is skipped.
+// The common part of optimizers that update each element by itself, on a GPU: fp32 master weights, gradients with the
+// step's factor, and steps that are skipped.
 
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
@@ -8,9 +8,10 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// Writes `rule(i, gradient, numbers)`, the element's updated master weight, to the master weights and to those that
-/// compute, and zeroes the gradients, which the step's factor has multiplied first; in a step that is skipped zeroes
-/// the gradients alone. `update` has weights (may be master itself), master, gradients: [elements], and numbers: one.
+/// Writes `rule(i, gradient, numbers)`, the element's updated master weight, to the master weights and to the weights
+/// that compute, and zeroes the gradients. The rule gets gradients that the step's factor has multiplied. In a step
+/// that is skipped it only zeroes the gradients. `update` has weights (may be master itself), master, gradients:
+/// [elements], and numbers: one element.
 template <class Thread, class Update, class Rule>
 PLUMB_SIMT void update_elements(const Thread& thread, const Update& update, const Rule& rule) {
   const StepNumbers of_step = *update.numbers;

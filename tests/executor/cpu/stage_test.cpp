@@ -19,7 +19,7 @@ TransformerLayer neox_block() {
   return block;
 }
 
-/// A shared expert, and a parallel residual.
+/// Returns a block with a shared expert and a parallel residual, without a capacity.
 TransformerLayer dropless_shared_block() {
   TransformerLayer block = shared_expert_block();
   block.capacity_factor = 0;
@@ -27,7 +27,7 @@ TransformerLayer dropless_shared_block() {
   return block;
 }
 
-/// One of each kind of layer; nothing depends on the data's values but results.
+/// Returns models with each kind of layer. Only results depend on the data's values, not which calls are made.
 std::vector<std::vector<Layer>> even_models() {
   std::vector<Layer> neox = gpt_model(2), shared = shared_expert_model(2);
   neox[1] = neox[2] = neox_block();
@@ -35,14 +35,14 @@ std::vector<std::vector<Layer>> even_models() {
   return {llama_model(2), gpt_model(2), neox, mixtral_model(2), with_dropout(neox), shared, cnn_model(), mlp_model()};
 }
 
-/// And experts that are full.
+/// Returns these models and one whose experts are full.
 std::vector<std::vector<Layer>> models() {
   std::vector<std::vector<Layer>> all = even_models();
   all.push_back(with_dropout(shared_expert_model(2)));
   return all;
 }
 
-/// Of both blocks of parameters.
+/// Returns the gradients of both blocks of parameters.
 std::vector<LayerValues> stage_gradients(CpuStage& stage) {
   std::vector<LayerValues> values = {stage.parameters().gradient_values()};
   if (stage.experts() != nullptr) values.push_back(stage.experts()->gradient_values());
@@ -107,7 +107,7 @@ TEST_CASE("a stage calls exactly the kernels that layer_kernels lists, in their 
     stage.weight_grad(0);
     CHECK(taken() == expected_calls(model, Pass::kWeightGrad));
     stage.optimizer_step();
-    const std::vector<KernelCall> updates = taken();  // experts last
+    const std::vector<KernelCall> updates = taken();  // the experts' come last
     CHECK(std::ranges::is_permutation(updates, expected_calls(model, Pass::kOptimizer)));
   }
 }
@@ -163,7 +163,7 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
     Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements(0)));
     const std::int64_t bound =
         saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, work_of({block}), Pass::kInputGrad);
-    // Statistics and the log-sum-exp may be gone already when the largest temporaries are there.
+    // The statistics and the log-sum-exp may be gone already when the largest temporaries exist.
     const std::int64_t small_tensors = 4 * (2 * 14 * 2 + 4 * 28 + 8);
     CHECK(pool.peak_bytes() - before <= bound);
     CHECK(pool.peak_bytes() - before >= bound - small_tensors);
@@ -219,8 +219,8 @@ TEST_CASE("I then W give the gradients of B, bitwise, also when a W waits for th
 }
 
 TEST_CASE("the gradient of a whole model agrees with finite differences of its loss") {
-  // Along the gradient: loss(w + e g) - loss(w - e g) = 2 e |g|^2. Token rows are short (0.02 a channel) and normed, so
-  // the step is short too.
+  // The step goes along the gradient: loss(w + e g) - loss(w - e g) = 2 e |g|^2. Token rows are short (0.02 a channel)
+  // and normed, so the step is short too.
   for (const std::vector<Layer>& model : models()) {
     TensorPool pool;
     CpuStage stage(options_for(model), pool);
@@ -317,7 +317,7 @@ TEST_CASE("every kind of recomputation gives the gradients of none, bitwise, by 
         CpuStage plain(options, pool);
         options.rebuild = rebuild;
         options.rebuild_layers = 3;
-        options.rebuilds = {true, false};  // as the schedule `except_last` lists them
+        options.rebuilds = {true, false};  // like the schedule `except_last`
         CpuStage again(options, pool);
         for (CpuStage* stage : {&plain, &again}) {
           stage->begin(0);

@@ -82,7 +82,7 @@ TEST_CASE("from the third replay on a graph is launched: the same bits, and the 
 
 TEST_CASE("in bf16 and fp16 products read and write what is stored") {
   for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
-    // Small heads: not on tensor cores, which the host plays slowly.
+    // Heads are small so that they do not use tensor cores, which the host plays slowly.
     RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
     spec.steps = 3;
     spec.half = half;
@@ -197,7 +197,7 @@ TEST_CASE("profilers are shown each call by its action") {
 
 TEST_CASE("a step over several GPUs is not launched as a graph") {
   played::restart({});
-  LinkedCalls* const some = reinterpret_cast<LinkedCalls*>(8);  // is not looked into
+  LinkedCalls* const some = reinterpret_cast<LinkedCalls*>(8);  // the pointer is not used
   CHECK_THROWS_AS(cuda::CudaMachine(0, {}, {.graph = true}, some), SpecError);
 }
 

@@ -1,5 +1,5 @@
-// Every kernel as CudaMachine enqueues it, on the played CUDA, beside the host's: tests/gpu/kernels_on_gpu.cpp does the
-// same on a GPU.
+// Compares every kernel, as CudaMachine enqueues it on the played CUDA, with the host's; tests/gpu/kernels_on_gpu.cpp
+// does the same on a GPU.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// What crosses the border of libplumb_cuda.so, on a played CUDA.
+// The functions of libplumb_cuda.so, on a played CUDA.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Products with what follows them, by cuBLASLt as it is documented, beside products and kernels of their own.
+// Compares products with an epilogue, by cuBLASLt as it is documented, with products and kernels of their own.
 
 #include "executor/cuda/matrix_products.h"
 
@@ -19,7 +19,7 @@
 namespace plumb::test {
 namespace {
 
-/// Tensors of one format on the played GPU, which are no host memory to it.
+/// Tensors of one format on the played GPU, which does not treat them as host memory.
 template <class S>
 class Tensors {
  public:
@@ -90,7 +90,7 @@ TEST_CASE_TEMPLATE("a product takes in a bias: it is added as it is stored, befo
     for (const GemmSize size : {GemmSize{7, 5, 3}, GemmSize{16, 24, 8}, GemmSize{1, 33, 65}}) {
       const S *x = on.random(size.m * size.k), *weight = on.random(size.n * size.k), *bias = on.random(size.n + 1) + 1;
       S* y = on.random(size.m * size.n);
-      for (int round = 0; round < 2; ++round) {  // the second finds its algorithm chosen
+      for (int round = 0; round < 2; ++round) {  // the second round uses the chosen algorithm
         REQUIRE(products.forward_with_bias(y, x, weight, bias, size, on.stream()));
         const std::vector<float> with = on.values(y, size.m * size.n), biases = on.values(bias, size.n);
         const std::vector<float> left = on.values(x, size.m * size.k), right = on.values(weight, size.n * size.k);
@@ -192,12 +192,12 @@ TEST_CASE("a block's biases and GELU are launches of their own only where produc
   };
   constexpr std::int64_t kBlocks = 3, kBatches = 2;
   const std::int64_t fused = kernels_of(false, true, Rebuild::kNothing);
-  // GELU by the error function is a kernel of its own, and so is what a rebuilt activation shall be equal to; the
-  // blocks rebuild it and two norms, the head one.
+  // GELU by the error function is a kernel of its own, and so is the GELU that a rebuilt activation must equal. A block
+  // rebuilds it and two norms, the head rebuilds one.
   CHECK(kernels_of(true, true, Rebuild::kNothing) - fused == kBlocks * kBatches);
   CHECK(kernels_of(false, true, Rebuild::kSelective) - fused == kBlocks * kBatches * (1 + 3) + kBatches);
-  // Of four biases none has a kernel in the forward; in the backward the sum of each is added to its gradient, and the
-  // optimizer treats them and matrices by turns.
+  // None of the four biases has a kernel in the forward. In the backward the sum of each is added to its gradient, and
+  // the optimizer updates biases and matrices in turn.
   CHECK(fused - kernels_of(false, false, Rebuild::kNothing) == kBlocks * kBatches * 4 + kBlocks * 4);
 }
 

@@ -1,4 +1,4 @@
-// GPUs of their own under NCCL, both played: what libplumb_cuda.so has of it.
+// The NCCL functions of libplumb_cuda.so on GPUs of their own, all of it played.
 
 #include <doctest/doctest.h>
 
@@ -30,7 +30,7 @@ struct LinkedRun {
   int told = 0;
 };
 
-/// A thread a GPU.
+/// Trains with a thread for each GPU.
 LinkedRun train_on_devices(const RunSpec& spec, const played::Options& options) {
   played::restart(options);
   LinkedRun run{.result = {}, .errors = std::vector<std::string>(static_cast<std::size_t>(options.devices))};
@@ -184,7 +184,7 @@ TEST_CASE("beside each other products and a collective begin behind what every G
       for (const OverlapTimes& one : gpus.overlap(work)) CHECK(one.collective == Seconds{0});
       work.products = 0;
       for (const OverlapTimes& one : gpus.overlap(work)) CHECK(one.products == Seconds{0});
-      CHECK(gpus.wrong_values({.bytes = 1 << 12}) == 0);  // what comes next is as if nothing had been
+      CHECK(gpus.wrong_values({.bytes = 1 << 12}) == 0);  // the next work is not affected
     }
     CHECK(played_faults() == "");
   }

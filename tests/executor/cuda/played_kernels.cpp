@@ -1,4 +1,4 @@
-// In the place of executor/cuda/cuda_kernels.cu: the bodies of kernels/simt on a played stream.
+// Replaces executor/cuda/cuda_kernels.cu: the bodies of kernels/simt on a played stream.
 
 #include <algorithm>
 #include <limits>
@@ -16,7 +16,7 @@
 namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
-constexpr int kBlocks = 3;  // fewer than rows, so that blocks take more than one
+constexpr int kBlocks = 3;  // fewer than there are rows, so that blocks take more than one
 
 template <class S>
 class PlayedLauncher : public ProductLauncher<S> {

@@ -1,4 +1,4 @@
-// Links the played CUDA in as NVTX's profiler (nvtx3/nvtxDetail/nvtxInit.h, whose own definition is weak).
+// Registers the played CUDA as NVTX's profiler (nvtx3/nvtxDetail/nvtxInit.h, whose own definition is weak).
 
 #include <cstdint>
 

@@ -47,16 +47,16 @@ class PlayedProcesses(PlayedTool):
         process.communicate()
 
     def on_one_gpu(self, plan, *played, watchdog=20):
-        """Two ranks on hosts of their own, as NCCL takes it, and so between sockets."""
+        """Two ranks that NCCL takes to be on hosts of their own, so that it uses sockets."""
         return [self.start(rank, plan, watchdog=watchdog, PLUMB_PLAYED=one, NCCL_HOSTID=f"rank{rank}") for rank, one in enumerate(played)]
 
     def results(self, processes):
-        """[(exit status, stdout, what the tool said)]"""
+        """Returns [(exit status, stdout, the tool's messages)]."""
         ended = [(*process.communicate(timeout=60), process.returncode) for process in processes]
         return [(status, out, [line for line in err.splitlines() if line.startswith("plumb: ")]) for out, err, status in ended]
 
     def only_fault(self, processes, statuses=(1, 1)):
-        """What one of them has said, while the others said nothing."""
+        """Returns the message of one of them, while the others said nothing."""
         results = self.results(processes)
         self.assertEqual(tuple(status for status, _, _ in results), statuses, results)
         self.assertEqual(sum(len(said) for _, _, said in results), 1, results)
@@ -68,12 +68,12 @@ class PlayedProcesses(PlayedTool):
                 plan = self.plan(layout)
                 (status, out, said), other = self.results(self.on_one_gpu(plan, "seed=4", "seed=5"))
                 self.assertEqual((status, said), (0, []))
-                self.assertEqual(other, (0, "", []))  # the first reports
+                self.assertEqual(other, (0, "", []))  # only the first rank reports
                 self.assert_near(json.loads(out)["losses"], self.losses(plan), 1e-4)
                 self.assertEqual(list(self.board.iterdir()), [])
 
     def test_a_rank_that_is_killed_is_missed_by_the_one_that_waits_for_it(self):
-        """Over sockets NCCL learns of it; between GPUs of one host it does not, and the watchdog speaks."""
+        """Over sockets NCCL notices it. Between GPUs of one host it does not, and the watchdog reports it."""
         plan = self.plan(PIPELINE)
         killed = "faulty_device=0,nccl_signal_at=5,signal=9"
         said = self.only_fault(self.on_one_gpu(plan, "", killed), (1, -9))
@@ -124,7 +124,7 @@ class PlayedProcesses(PlayedTool):
             self.assertEqual([row["status"] for row in rows], ["failed" if played else "passed"] * 2)
             if played:
                 self.assertIn(ERROR, rows[0]["why"])
-        self.assertLess(time.monotonic() - began, 60)  # what hangs is ended by its limit
+        self.assertLess(time.monotonic() - began, 60)  # a rank that hangs is ended by its limit
 
     def mpirun(self, *ranks, watchdog=20):
         """Ranks of a plan with a GPU each, as (plan, PLUMB_PLAYED), or options behind them."""

@@ -1,5 +1,5 @@
 #pragma once
-// A training by CudaMachine on the played CUDA, which has nothing to find fault with.
+// Helpers for trainings by CudaMachine on the played CUDA, which must find no fault.
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 
 namespace plumb::test {
 
-/// One text a fault; empty: nothing was forbidden, and nothing is left over.
+/// Returns the faults, a line each; empty: nothing was forbidden, and nothing is left over.
 inline std::string played_faults() {
   std::string text;
   for (const std::string& fault : played::faults()) text += fault + "\n";

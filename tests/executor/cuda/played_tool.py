@@ -1,5 +1,5 @@
-"""What the tests of the tool on the played CUDA (played/played.h) share: a copy of the tool with its libraries, and how it is
-called. They are started as TEST PLUMB FOLDER: the tool, and the folder of libplumb_cuda.so and what it is played on."""
+"""The tests of the tool on the played CUDA (played/played.h) share this: a copy of the tool with its libraries, and functions
+that call it. They are started as TEST PLUMB FOLDER: the tool, and the folder of libplumb_cuda.so and the played libraries."""
 
 import json
 import os
@@ -10,17 +10,17 @@ import sys
 import tempfile
 import unittest
 
-PLUMB, LIBRARIES = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))  # of the test that imports this
+PLUMB, LIBRARIES = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))  # arguments of the test that imports this
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 MODEL = {"name": "tiny", "source": "a test", "layers": 8, "hidden": 32, "heads": 2, "ffn": 64, "vocab": 256, "sequence": 16,
          "positions": 16, "norm": "layer", "norm_epsilon": 1e-5, "mlp": "gelu", "qkv_bias": True, "linear_bias": True}
-HAS_NCCL = (LIBRARIES / "libnccl.so.2").exists()  # built beside a library with NCCL only
+HAS_NCCL = (LIBRARIES / "libnccl.so.2").exists()  # it is built only if libplumb_cuda.so has NCCL
 needs_nccl = unittest.skipUnless(HAS_NCCL, "libplumb_cuda.so was built without NCCL: there was no nccl.h")
 SCHEDULES = ["1f1b", "interleaved", "gpipe", "zb-h1", "zb-v", "pipedream"]
 
 
 class PlayedTool(unittest.TestCase):
-    """Has a folder with the tool in it; what the played CUDA finds fault with fails the case."""
+    """Has a folder with the tool in it. A fault that the played CUDA notes fails the case."""
 
     @classmethod
     def setUpClass(cls):
@@ -51,7 +51,7 @@ class PlayedTool(unittest.TestCase):
         return answer.stdout
 
     def refusal(self, *arguments, played=""):
-        """Exit 1, or 2 for options that do not go together, and one sentence, whatever notes stand before it."""
+        """Expects exit 1, or 2 for options that do not go together, and one sentence, whatever notes come before it."""
         answer = self.call(*arguments, played=played)
         self.assertIn(answer.returncode, (1, 2), answer.stdout + answer.stderr)
         said = [line for line in answer.stderr.splitlines() if line.startswith("plumb: ")]
@@ -74,4 +74,4 @@ class PlayedTool(unittest.TestCase):
     def assert_near(self, ours, expected, tolerance):
         self.assertEqual(len(ours), len(expected))
         for a, b in zip(ours, expected):
-            self.assertLess(abs(a / b - 1), tolerance)  # not so for nan
+            self.assertLess(abs(a / b - 1), tolerance)  # false for nan, so it fails

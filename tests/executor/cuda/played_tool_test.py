@@ -61,10 +61,10 @@ class PlayedToolTest(PlayedTool):
         plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b", cluster=cluster)
         self.answer("simulate", plan)
         report = json.loads(self.answer("validate", plan, "--backend", "cuda", "--gpus", "one", "--steps", 3, "--json"))
-        # All parts are one host's one thread here, on a busy machine: of its order is all that can be asked.
+        # All parts share one thread of one host here, on a busy machine, so only the order of magnitude can be checked.
         ratio = report["step_time"]["measured_s"] / report["step_time"]["predicted_s"]
         self.assertTrue(1 / 30 < ratio < 30, report["step_time"])
-        # What a micro-batch keeps is counted to the byte; apart are tokens, tables and alignments, and how long messages lie.
+        # The bytes that a micro-batch keeps agree. Tokens, tables, alignments and the lifetimes of messages make the difference.
         for rank in report["ranks"]:
             self.assertLess(abs(rank["measured_peak_bytes"] / rank["predicted_peak_bytes"] - 1), 0.02)
 
@@ -74,7 +74,8 @@ class PlayedToolTest(PlayedTool):
             self.assertEqual(self.call("calibrate", *arguments, limit_s=30).returncode, 0)
 
     def assert_slowdown_stands(self, cluster, slowdown):
-        """Where it was measured; the host does products and collectives by turns, and may have computed nothing beside them."""
+        """Checks the slowdown if it was measured. The host does products and collectives in turn, and may have computed
+        nothing beside a collective."""
         stands = json.loads(cluster.read_text())["device"].get("collective_slowdown", {"value": None})
         if slowdown:
             self.assertAlmostEqual(stands["value"], slowdown, places=6)
@@ -85,7 +86,7 @@ class PlayedToolTest(PlayedTool):
     @needs_nccl
     def test_a_calibration_of_gpus_with_a_rank_each_predicts_with_nccl_s_times_and_is_compared(self):
         cluster = self.root / "gpus.json"
-        for _ in range(6):  # where this host is so busy that its times say nothing of messages, the tool tells so
+        for _ in range(6):  # if this host is too busy for its times to tell anything of messages, the tool says so
             calibrated = self.call("calibrate", "--backend", "cuda", "--gpus", "each", "--precision", "fp32", "--budget", 2, "-o",
                                    cluster, played="devices=2")
             if "larger messages do not take longer" not in calibrated.stderr:
@@ -103,7 +104,7 @@ class PlayedToolTest(PlayedTool):
                                         played="devices=2"))
         self.assertEqual(len(report["ranks"]), 1)
         self.assertGreater(report["step_time"]["predicted_s"], 0)
-        # It is those tables that predict: with all-reduces of a second the predicted step takes longer by that.
+        # Those tables make the prediction: with all-reduces of a second the predicted step takes longer by that.
         for table in written["collective_tables"]:
             table["us"] = [1e6] * len(table["us"])
         cluster.write_text(json.dumps(written))

@@ -20,7 +20,7 @@ std::vector<std::int32_t> labels_of(const SampleData& data, const BatchPlace& pl
   return labels;
 }
 
-/// A record of CIFAR-10 whose pixels all have one value in each channel.
+/// Returns a record of CIFAR-10 whose pixels all have one value in each channel.
 std::string record(char label, char red, char green, char blue) {
   return label + std::string(1024, red) + std::string(1024, green) + std::string(1024, blue);
 }
@@ -47,7 +47,7 @@ TEST_CASE("made-up samples of one class are closer to each other than to those o
       double distance = 0;
       for (std::size_t i = 0; i < 400; ++i)
         distance += double(x[a * 400 + i] - x[b * 400 + i]) * double(x[a * 400 + i] - x[b * 400 + i]);
-      if (distance == 0) continue;  // drawn twice
+      if (distance == 0) continue;  // the same sample, drawn twice
       (labels[a] == labels[b] ? same : other) += distance;
       ++(labels[a] == labels[b] ? same_pairs : other_pairs);
     }
@@ -59,7 +59,7 @@ TEST_CASE("targets follow from the input alone") {
   std::vector<float> first(3), second(3);
   fill_sample_targets(first, data, {.step = 0, .count = 1});
   fill_sample_targets(second, data, {.step = 5, .first_sample = 8, .count = 1});
-  CHECK(first == second);  // there is one sample
+  CHECK(first == second);  // there is only one sample
 }
 
 TEST_CASE("CIFAR-10's records become images, channels last, and normalised have mean 0 and deviation 1") {
@@ -85,7 +85,7 @@ TEST_CASE("CIFAR-10's records become images, channels last, and normalised have 
 TEST_CASE("an image is resized between its pixels' centres") {
   SampleData data{.shape = {.height = 1, .width = 4, .channels = 1}, .outputs = 2};
   data.images = {.height = 1, .width = 2, .channels = 1, .pixels = {0, 255}, .labels = {0}};
-  // Centres of 4 pixels over 2: at -0.25 (the edge), 0.25, 0.75 and 1.25 (the edge).
+  // The centres of 4 pixels over 2 are at -0.25 (the edge), 0.25, 0.75 and 1.25 (the edge).
   const std::vector<float> image = inputs_of(data, {.count = 1});
   CHECK(image[0] == 0.0F);
   CHECK(image[1] == doctest::Approx(0.25F));

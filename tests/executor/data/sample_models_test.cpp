@@ -1,4 +1,4 @@
-// Networks of images and of vectors through every schedule: what one rank computes.
+// Networks of images and of vectors in every schedule compute the gradients of one rank.
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSampleMicrobatches = 4;
 
-/// Every schedule that trains synchronously and does not cut sequences, with two ranks.
+/// Returns every schedule that trains synchronously and does not cut sequences, with two ranks.
 std::vector<Schedule> two_rank_schedules() {
   std::vector<Schedule> all;
   for (const CatalogueEntry& entry : catalogue()) {

@@ -42,7 +42,7 @@ TEST_CASE("seed, step and sample each choose another place in the text") {
     for (std::int64_t step : {0, 1})
       for (std::int64_t sample : {0, 1})
         firsts.insert(inputs({.seed = seed, .step = step, .first_sample = sample, .sequence = 1})[0]);
-  CHECK(firsts.size() >= 7);  // of 199 places, eight draws may meet once
+  CHECK(firsts.size() >= 7);  // there are 199 places, and two of eight draws may meet once
 }
 
 TEST_CASE("a text one longer than a sequence has one place, the first") {

@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-/// Pairs of query and key that a causal mask leaves to the queries at these positions.
+/// Returns the pairs of query and key that a causal mask leaves to the queries at these positions.
 std::int64_t query_key_pairs(const ContextTokens& tokens) {
   std::int64_t sum = 0;
   for (const TokenRange& run : {tokens.first, tokens.second})
@@ -32,7 +32,7 @@ TEST_CASE("the ranks' tokens are disjoint and cover the sequence") {
 }
 
 TEST_CASE("in a ring every rank has as much to attend to") {
-  // Runs of c tokens: rank r has runs r and 2n-1-r, whose pairs add up to c * (2n c + 1) whatever r is.
+  // Runs have c tokens. Rank r has runs r and 2n-1-r, whose pairs add up to c * (2n c + 1) for every r.
   const std::int64_t c = 48 / 8;
   for (int rank = 0; rank < 4; ++rank)
     CHECK(query_key_pairs(context_tokens({0, 48}, {4, rank, ContextAttention::kRing})) == c * (8 * c + 1));

@@ -16,7 +16,7 @@ std::vector<std::size_t> sizes(const std::vector<std::vector<Layer>>& parts) {
 
 using Sizes = std::vector<std::size_t>;
 
-/// An input, linear layers with these numbers of parameters, a loss.
+/// Returns an input, linear layers with these numbers of parameters, and a loss.
 std::vector<Layer> chain(const std::vector<std::int64_t>& parameters) {
   std::vector<Layer> model = {InputLayer{}};
   for (const std::int64_t count : parameters) model.push_back(LinearLayer{.in = 1, .out = count, .bias = false});
@@ -33,14 +33,14 @@ TEST_CASE("uniform stages have as many layers as can be, and both ends stay with
 }
 
 TEST_CASE("stages of nearly equal parameters have the least largest sum") {
-  // 9 | 1 1 1 1 | 5 3: the largest is 9, which no split of a 9 beats.
+  // The split is 9 | 1 1 1 1 | 5 3. Its largest sum is 9, and no split of a 9 beats it.
   CHECK(sizes(split_layers(chain({9, 1, 1, 1, 1, 5, 3}), 3, "parameters"))[0] == 1 + 1);
-  // 4 4 | 4 4 | 8
+  // The split is 4 4 | 4 4 | 8.
   CHECK(sizes(split_layers(chain({4, 4, 4, 4, 8}), 3, "parameters")) == Sizes{1 + 2, 2, 1 + 1});
 }
 
 TEST_CASE("stages share the layers whose kind an expression finds, whatever its case") {
-  // Convolutions at 1 and 3 of: input, convolution, pooling, convolution, pooling, linear, linear, loss.
+  // The convolutions are at 1 and 3 of: input, convolution, pooling, convolution, pooling, linear, linear, loss.
   const std::vector<std::vector<Layer>> parts = split_layers(cnn_model(), 2, "type:CONV");
   for (const std::vector<Layer>& part : parts)
     CHECK(std::ranges::count_if(

@@ -9,7 +9,7 @@
 namespace plumb::test {
 
 TEST_CASE("two tensor ranks that hold all rows send each replica its half, in shares") {
-  // 8 elements; replica 0 holds the first four. There is one receiver a replica, for which both senders share the work.
+  // Replica 0 holds the first four of 8 elements. Each replica has one receiver, for which both senders share the work.
   CHECK(resharding_pieces({.tensor = 2}, {.parts = 2}, Resharding::kAllGather, 8) ==
         std::vector<ReshardingPiece>{{0, 0, 0, 0, 0, 2}, {0, 1, 0, 0, 2, 2}, {0, 0, 1, 0, 4, 2}, {0, 1, 1, 0, 6, 2}});
 }

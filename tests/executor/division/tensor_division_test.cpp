@@ -64,7 +64,8 @@ TEST_CASE("experts are whole on the ranks that have them, and divided by tensor 
 }
 
 TEST_CASE("heads of queries, keys and values stay together, and so do a channel's gate and up") {
-  // 4 heads and 2 kv heads of 4 channels, 16 hidden: rank 1 has query rows 8-15, key rows 20-23, value rows 28-31.
+  // The block has 4 heads and 2 kv heads of 4 channels, and 16 hidden channels: rank 1 has query rows 8-15, key rows
+  // 20-23, value rows 28-31.
   const Layer layer = llama_block();
   const auto starts = [&](std::size_t parameter) {
     std::vector<std::int64_t> rows;

@@ -65,7 +65,7 @@ TEST_CASE("what other programs have of the processors is not in a kernel's time"
       while (!enough) {
       }
     });
-  const Seconds beside = measure_kernels(calls, 1, Seconds{0.2})[0].median;  // by the clock some nine times as long
+  const Seconds beside = measure_kernels(calls, 1, Seconds{0.2})[0].median;  // some nine times as long by the clock
   enough = true;
   for (std::thread& other : others) other.join();
   CHECK(beside < 3 * alone);

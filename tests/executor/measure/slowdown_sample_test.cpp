@@ -5,7 +5,7 @@
 namespace plumb::test {
 
 TEST_CASE("what is lost of the time in which both run says how much slower compute is then") {
-  // Of 2 s beside a collective compute did 1.5 s of work: it ran at 1 / (1 + 1/3). The other 3 s were as alone.
+  // Compute did 1.5 s of work in the 2 s beside a collective: it ran at 1 / (1 + 1/3). The other 3 s were as alone.
   const SlowdownSample sample{.alone = Seconds{4.5}, .beside = Seconds{5}, .collective = Seconds{2}};
   CHECK(*slowdown_of(sample) == doctest::Approx(1.0 / 3));
   CHECK(*slowdown_of({.alone = Seconds{5}, .beside = Seconds{4.9}, .collective = Seconds{2}}) == 0);

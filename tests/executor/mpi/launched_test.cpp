@@ -11,7 +11,7 @@ constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE",       "PMI_SIZE", 
                                       "OMPI_COMM_WORLD_RANK",       "PMI_RANK",        "SLURM_PROCID",
                                       "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
 
-/// None of the variables, during a test.
+/// Unsets all of the variables during a test.
 struct CleanEnvironment {
   CleanEnvironment() { clear(); }
   ~CleanEnvironment() { clear(); }
@@ -26,7 +26,7 @@ TEST_CASE("a process that nobody started beside others is alone") {
   const CleanEnvironment environment;
   CHECK(launched_ranks() == 0);
   CHECK(launched_rank() == 0);
-  setenv("SLURM_PROCID", "3", 1);  // a batch script's own, without a step
+  setenv("SLURM_PROCID", "3", 1);  // set by a batch script, without a step
   CHECK(launched_rank() == 0);
 }
 

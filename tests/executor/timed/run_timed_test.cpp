@@ -14,7 +14,7 @@
 namespace plumb::test {
 namespace {
 
-/// 1F1B on 2 ranks with operations of 2 ms and hops of 1 ms, and `bytes` a message.
+/// Returns 1F1B on 2 ranks with operations of 2 ms and hops of 1 ms, and `bytes` a message.
 TimedSpec small_timed_spec(std::int64_t bytes = 1) {
   TimedSpec spec{.schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 3})),
                  .costs = chunk_cost_table(2, {.forward = {Seconds{2e-3}},
@@ -125,7 +125,7 @@ TEST_CASE("what cannot be replayed by the clock is refused") {
 
 TEST_CASE("a timed replay that is asked to end has the steps that were done") {
   std::atomic<int> asked{0};
-  const TimedResult result = run_timed(small_timed_spec(), {.ends = [&] { return asked++ >= 2; }});  // by 2 ranks
+  const TimedResult result = run_timed(small_timed_spec(), {.ends = [&] { return asked++ >= 2; }});  // asked by 2 ranks
   CHECK(result.step_seconds.size() == 1);
   CHECK(result.timelines.size() == 1);
   CHECK(run_timed(small_timed_spec(), {.ends = [] { return true; }}).step_seconds.empty());

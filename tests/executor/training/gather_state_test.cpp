@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// The checkpoint after one step by ranks that share a state.
+/// Returns the checkpoint after one step by ranks that share a state.
 TrainingState shared_checkpoint(const RunSpec& spec) {
   TrainingState state;
   RunOptions options{.checkpoint_every = 1};
@@ -20,7 +20,7 @@ TrainingState shared_checkpoint(const RunSpec& spec) {
   return state;
 }
 
-/// The same where each rank has written into a state of its own.
+/// Returns the checkpoint after one step by ranks that each have written into a state of their own.
 TrainingState gathered_checkpoint(const RunSpec& spec) {
   const TrainingPlan plan = plan_training(spec);
   const int ranks = world_size(spec.grid);

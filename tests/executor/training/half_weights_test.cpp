@@ -1,5 +1,5 @@
-// Weights and messages in 16 bits beside master weights: the runs of one rank, the bits of every split, and the loss
-// scale of fp16.
+// Weights and messages in 16 bits beside master weights: losses follow one rank's, every split gives the same bits, and
+// fp16's loss scale adapts.
 
 #include <cmath>
 
@@ -54,8 +54,8 @@ TEST_CASE("in 16 bits every split into stages has the same bits, and messages ha
 }
 
 TEST_CASE("an overflow in fp16 skips the step on all ranks and halves the loss scale, until it fits") {
-  // With one token the head's gradient is 31/32 of the normed activations, whose root mean square is 1, so that some
-  // are above 32/31: 2^16 times that is beyond 65504.
+  // For one token the head's gradient is 31/32 of the normed activations, whose root mean square is 1, so that some are
+  // above 32/31: 2^16 times that is beyond 65504.
   RunSpec spec = spec_of(llama_model(2), make_schedule("1f1b", {.ranks = 3, .microbatches = 1}));
   spec.half = HalfFormat::kFp16;
   spec.microbatch = spec.sequence = 1;

@@ -1,5 +1,5 @@
-// Copies of a stage that reduce gradients in buckets, share its state, and agree on clipping and loss scales: the
-// numbers are those of one rank.
+// Copies of a stage that reduce gradients in buckets, shard its state, and agree on clipping and loss scales have the
+// numbers of one rank.
 
 #include "executor/copy_collectives.h"
 
@@ -14,7 +14,7 @@
 namespace plumb::test {
 namespace {
 
-/// The spans of an operation on one rank.
+/// Returns the spans of an operation on one rank.
 std::vector<Span> spans_of(const RankTimeline& rank, Op op) {
   std::vector<Span> spans;
   for (const Span& span : rank.spans)
@@ -116,9 +116,9 @@ TEST_CASE("a rank holds one of two stages' shares over copies and replicas toget
       for (const int zero : {0, 1, 2, 3}) {
         const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
         const RunSpec spec = sharded_spec(model, order, data, {.zero = zero});
-        std::int64_t weights = 0, gradients = 0, optimizer = 0;  // of a rank that keeps all, and the largest share
+        std::int64_t weights = 0, gradients = 0, optimizer = 0;  // bytes of a rank that keeps all or the largest share
         std::int64_t elements = 0;
-        for (const std::size_t part : {0, 1}) {  // both are on each rank
+        for (const std::size_t part : {0, 1}) {  // both parts are on each rank
           std::int64_t of_part = 0;
           for (const Layer& layer : spec.stage_layers[part]) of_part += parameter_count(layer);
           const std::int64_t share = shares_by_element(of_part, 2 * data)[1];
@@ -294,7 +294,7 @@ TEST_CASE("optimizer state in the host's memory changes no bit and leaves the ra
       const int world_rank = world_rank_of(spec.grid, {.pipeline = static_cast<int>(rank)});
       const std::int64_t optimizer = here.parameter_bytes[static_cast<std::size_t>(world_rank)].optimizer;
       const auto held = [rank](const RunResult& result) {
-        return result.timelines.back().ranks[rank].memory.front().bytes;  // between steps
+        return result.timelines.back().ranks[rank].memory.front().bytes;  // bytes held between steps
       };
       CHECK(held(away) == held(here) - optimizer);
       CHECK(away.peak_host_bytes[rank] >= optimizer);
@@ -303,7 +303,7 @@ TEST_CASE("optimizer state in the host's memory changes no bit and leaves the ra
 }
 
 TEST_CASE("layer by layer, two layers' weights and one layer's gradients stand whole beside the shares") {
-  // Nothing else distinguishes the two runs. By stage, weights and gradients of all blocks stand whole in the backward;
+  // The two runs differ in nothing else. By stage, weights and gradients of all blocks stand whole in the backward;
   // layer by layer, weights of two and gradients of one. The embedding and the head are small beside 16 blocks.
   constexpr int kBlocks = 16;
   const std::vector<Layer> model = llama_model(kBlocks);
@@ -350,7 +350,7 @@ TEST_CASE("what cannot be sharded or agreed on is refused in a sentence") {
   const auto sum = std::ranges::find(actions, Op::kReduceGrad, &Action::op);
   std::rotate(sum, sum + 1, std::find_if(sum + 1, actions.end(), [](const Action& action) {
                 return action.op == Op::kReduceGrad;
-              }));  // behind another gradient, on one of two ranks
+              }));  // now behind another gradient on one of two ranks
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("ranks 0 and 1 hold copies of model part 0"), ScheduleError);
   spec = spec_of_lowered(llama_model(2), lower(order, {.data = {.enabled = true, .buckets = {9}}}), 2);
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("give each bucket a layer"), SpecError);

@@ -16,7 +16,7 @@ using State = std::shared_ptr<const TrainingState>;
 struct CheckpointedTraining {
   std::vector<double> losses;
   ModelValues weights;
-  std::vector<State> states;  // one a checkpoint, as read from its bytes
+  std::vector<State> states;  // one for each checkpoint, as read from its bytes
 };
 
 CheckpointedTraining train_with_checkpoints(RunSpec spec, int steps, State from = nullptr, int every = 0) {
@@ -96,7 +96,8 @@ TEST_CASE("training goes on with other pipeline, data and tensor degrees, shardi
     REQUIRE(rest.losses.size() == 4);
     check_tail(rest.losses, whole.losses, 1e-5);
     check_tail(train_with_checkpoints(pipeline_spec(AdamW{}), 10, rest.states.back()).losses,
-               train_with_checkpoints(pipeline_spec(AdamW{}), 10, whole.states.back()).losses, 1e-5);  // and back
+               // The reverse direction.
+               train_with_checkpoints(pipeline_spec(AdamW{}), 10, whole.states.back()).losses, 1e-5);
   }
 }
 
@@ -197,7 +198,7 @@ TEST_CASE("a training that is asked to end does so before the next step on all r
         spec,
         {.checkpoint_every = every,
          .checkpoint = [&](const TrainingState& state) { states.push_back(std::make_shared<TrainingState>(state)); },
-         .ends = [&] { return ++asked >= 5; }});  // by two ranks
+         .ends = [&] { return ++asked >= 5; }});  // asked by two ranks
     REQUIRE_FALSE(states.empty());
     const auto done = static_cast<int>(ended.step_seconds.size());
     CHECK(done > 0);

@@ -45,7 +45,7 @@ std::vector<std::string> as_members(int members, CollectiveAlgorithm algorithm,
   return errors;
 }
 
-/// Whole numbers below 2^24 in all their sums, so that every order of addition gives the same bits.
+/// Returns a whole number. All sums stay below 2^24, so that every order of addition gives the same bits.
 float value_of(int member, std::size_t element) {
   return static_cast<float>(100 * (member + 1)) + static_cast<float>(element % 83);
 }
@@ -64,7 +64,7 @@ std::vector<float> summed(const MemberBuffers& buffers) {
   return sum;
 }
 
-/// Each member's block of its own buffer, one after the other.
+/// Returns each member's block of its own buffer, one after the other.
 std::vector<float> gathered(const MemberBuffers& buffers) {
   std::vector<float> all;
   const int n = static_cast<int>(buffers.size());
@@ -75,7 +75,7 @@ std::vector<float> gathered(const MemberBuffers& buffers) {
   return all;
 }
 
-/// A collective over buffers as value_of gives them; what is in them afterwards.
+/// Runs a collective over buffers filled by value_of and returns the buffers afterwards.
 MemberBuffers after(int members, std::size_t elements, CollectiveAlgorithm algorithm,
                     const std::function<Collective(std::span<float>)>& collective) {
   MemberBuffers buffers = filled_buffers(members, elements);
@@ -178,8 +178,8 @@ TEST_CASE("sums have the same bits every time and on every member, whoever comes
 }
 
 TEST_CASE("what is started goes on beside its rank, in the order in which it was started") {
-  // Every member waits for its tickets in the reverse order: without progress behind its back nobody would get on. More
-  // are under way than a communicator has room for at first.
+  // Every member waits for its tickets in the reverse order: without progress behind its back no member would get on.
+  // More are under way than a communicator has room for at first.
   for (const CollectiveAlgorithm algorithm : kAlgorithms) {
     const auto errors = as_members(3, algorithm, [&](Communicator& communicator) {
       for (int round = 0; round < 3; ++round) {
@@ -201,7 +201,7 @@ TEST_CASE("what is started goes on beside its rank, in the order in which it was
         std::vector<float> one = {1};
         const CollectiveTicket before = communicator.start(all_reduce(one));
         std::vector<float> two = {2};
-        communicator.run(all_reduce(two));  // comes behind what was started
+        communicator.run(all_reduce(two));  // runs behind the started one
         if (one[0] != 3 || two[0] != 6) throw RunError("wrong values");
         communicator.wait(before);
       }
@@ -234,7 +234,7 @@ TEST_CASE("members that disagree about the collective, its size or its root are 
     communicator.run(all_reduce(values));
     communicator.run(communicator.member() == 0 ? broadcast(values, 0) : all_gather(values));
   });
-  REQUIRE(!kinds.empty());  // of either rank, or of both
+  REQUIRE(!kinds.empty());  // errors of either rank, or of both
   for (const char* part :
        {"test group (ranks 10, 11): rank 1", "at collective 1, all_gather (ring) of 6 values",
         "at collective 1, broadcast (ring) of 6 values from member 0", ": the members' lists disagree"})

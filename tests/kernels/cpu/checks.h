@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels' tests share: seeded values, a weighted sum as the objective, and finite differences.
+// The kernels' tests share these functions: seeded values, a weighted sum as the objective, and finite differences.
 
 #include <algorithm>
 #include <cmath>
@@ -21,14 +21,15 @@ inline Values random_values(std::int64_t count, unsigned seed, float scale = 1.0
   return values;
 }
 
-/// Sum of weights * values in double: an objective whose gradient with respect to `values` is `weights`.
+/// Returns the sum of weights * values in double, an objective whose gradient with respect to `values` is `weights`.
 inline double weighted_sum(const Values& weights, const Values& values) {
   double sum = 0;
   for (std::size_t i = 0; i < values.size(); ++i) sum += double(weights[i]) * double(values[i]);
   return sum;
 }
 
-/// Largest |gradient - central difference| over the largest |gradient|, for every element of `x`; `objective` reads x.
+/// Returns the largest |gradient - central difference| over the largest |gradient|, for every element of `x`;
+/// `objective` reads x.
 /// With steps of 1e-2 on values of size 1, truncation is about 1e-4 and the rounding of float kernels about 1e-5.
 inline double gradient_error(Values& x, const Values& gradient, const std::function<double()>& objective,
                              float step = 1e-2F) {
@@ -48,7 +49,7 @@ inline double gradient_error(Values& x, const Values& gradient, const std::funct
   return error / largest;
 }
 
-/// Largest |a - b| over the largest |b|.
+/// Returns the largest |a - b| over the largest |b|.
 inline double relative_difference(const Values& a, const Values& b) {
   double largest = 1e-12, error = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -18,7 +18,7 @@ Values dropped(const DropoutKey& key, const DropoutRows& rows, double probabilit
 TEST_CASE("dropout keeps its share of the elements and scales them so that the mean stays") {
   const Values y = dropped({.seed = 5}, {.count = 40, .tokens = 25, .columns = 100}, 0.3);
   const auto kept = static_cast<double>(std::ranges::count_if(y, [](float value) { return value != 0; }));
-  // Of 100 000 draws, the share's standard deviation is 0.0015: five of them.
+  // The standard deviation of the share over 100 000 draws is 0.0015; five of them are allowed.
   CHECK(std::abs(kept / 100000 - 0.7) < 0.0075);
   for (const float value : y) CHECK((value == 0.0F || value == doctest::Approx(1 / 0.7F)));
 }

@@ -29,7 +29,7 @@ TEST_CASE("every 16-bit number survives widening and narrowing") {
 }
 
 TEST_CASE("narrowing goes to the nearest, ties to the even one") {
-  // Between neighbours a < b the middle goes to the one with an even last bit, what is nearer to one to that.
+  // The middle between neighbours a < b goes to the one with an even last bit; a number nearer to one goes to that one.
   for (const auto& [narrow, widen, infinity] :
        {std::tuple<Narrow, Widen, std::uint32_t>{narrow_to_bf16, widen_bf16, 0x7F80U},
         std::tuple<Narrow, Widen, std::uint32_t>{narrow_to_fp16, widen_fp16, 0x7C00U}})
@@ -37,7 +37,7 @@ TEST_CASE("narrowing goes to the nearest, ties to the even one") {
       const double low = double(widen(static_cast<std::uint16_t>(bits)));
       const double high = double(widen(static_cast<std::uint16_t>(bits + 1)));
       const auto middle = static_cast<float>(low + (high - low) / 2);
-      if (double(middle) != low + (high - low) / 2) continue;  // below float's own numbers
+      if (double(middle) != low + (high - low) / 2) continue;  // float cannot represent the middle
       REQUIRE(narrow(middle) == (bits % 2 == 0 ? bits : bits + 1));
       REQUIRE(narrow(std::nextafter(middle, 0.0F)) == bits);
       REQUIRE(narrow(std::nextafter(middle, INFINITY)) == bits + 1);

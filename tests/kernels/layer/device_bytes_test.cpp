@@ -1,4 +1,4 @@
-// Against the device's own layers: tests/tools/device_memory_test.cpp.
+// tests/tools/device_memory_test.cpp compares these bytes with the device's own layers.
 
 #include "kernels/layer/layer.h"
 
@@ -22,7 +22,7 @@ TEST_CASE("a device keeps of a block what is saved, and a place for the gradient
   const DeviceBytes bytes = device_bytes(block(), kBytesWork, 2);
   // All of these sizes are multiples of 256 bytes.
   CHECK(bytes.early + bytes.late + bytes.cheap == saved + 2 * 64 * 128 * 2);
-  const std::int64_t outputs = 2 * 2 * 64 * 128 * 2 + 2 * 64 * 256 * 2;  // of two norms and the activation
+  const std::int64_t outputs = 2 * 2 * 64 * 128 * 2 + 2 * 64 * 256 * 2;  // outputs of two norms and of the activation
   CHECK(bytes.cheap == outputs);
 }
 
@@ -34,10 +34,11 @@ TEST_CASE("experts that are spread have room for the most rows that a router may
   LayerWork spread = kBytesWork;
   spread.experts.parallel = 2;
   const std::int64_t picks = 2 * 64 * 2, row = 128 * 2;
-  // Each rank may send all of its picks: input and output gradient, the gated product; the activation.
+  // Each rank may send all of its picks, which adds rows of input and output gradient, the gated product and the
+  // activation.
   const DeviceBytes whole = device_bytes(mixture, kBytesWork, 2), divided = device_bytes(mixture, spread, 2);
   CHECK(divided.cheap - whole.cheap == picks * 64 * 2);
-  CHECK(divided.late - whole.late == picks * (2 * row + 2 * 64 * 2) + 256);  // and where the received rows begin
+  CHECK(divided.late - whole.late == picks * (2 * row + 2 * 64 * 2) + 256);  // plus the bounds of the received rows
 }
 
 }  // namespace plumb::test

@@ -77,7 +77,7 @@ TEST_CASE("what is rebuilt from GELU's input has GELU's own kernel, and a bias t
   divided.tensor_parallel = 2;
   CHECK(count_of(fused_kernels(gpt_block(), divided, false).forward, KernelKind::kBiasForward) == 1);
   CHECK(count_of(fused_kernels(gpt_block(), divided, false).weight_grad, KernelKind::kBiasBackward) == 0);
-  divided.sequence_parallel = true;  // of a rank's own rows
+  divided.sequence_parallel = true;  // then the bias's gradient sums a rank's own rows
   CHECK(count_of(fused_kernels(gpt_block(), divided, false).weight_grad, KernelKind::kBiasBackward) == 2);
 }
 

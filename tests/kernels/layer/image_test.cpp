@@ -1,4 +1,4 @@
-// Convolutions and poolings as values, on published networks.
+// Convolutions and poolings by their numbers, on published networks.
 
 #include <doctest/doctest.h>
 

@@ -173,7 +173,8 @@ TEST_CASE("GEMM FLOPs of a mixture are two a token and parameter that it meets, 
   const LayerWork work{.microbatch = 2, .sequence = 32};
   for (const Pass pass : {Pass::kForward, Pass::kInputGrad, Pass::kWeightGrad})
     CHECK(flops_of(layer_kernels(mixture, work, pass), KernelKind::kGemm) == 2.0 * 64 * static_cast<double>(met));
-  // Two ranks with four experts each: as many products of twice the rows together, half of them here.
+  // With two ranks of four experts each, the experts make as many products of twice the rows together, half of them
+  // here.
   const LayerWork spread{.microbatch = 2, .sequence = 32, .experts = {.parallel = 2}};
   CHECK(flops_of(layer_kernels(mixture, spread, Pass::kForward), KernelKind::kGemm) ==
         2.0 * 64 * static_cast<double>(met));

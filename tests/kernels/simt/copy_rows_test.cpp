@@ -19,7 +19,7 @@ TEST_CASE_TEMPLATE("GPU rows go to their picks' places and come back as the CPU'
   std::iota(places.begin(), places.end(), 0);
   std::shuffle(places.begin(), places.end(), std::mt19937(std::random_device()()));
   places.resize(33);
-  for (const std::size_t dropped : {2, 3, 4, 5, 20}) places[dropped] = -1;  // all of token 1's
+  for (const std::size_t dropped : {2, 3, 4, 5, 20}) places[dropped] = -1;  // all picks of token 1
   Values placed(kPlaces * 19, 0.5F), back(11 * 19);
   place_rows(placed.data(), widened_all(rows).data(), places.data(), size);
   std::vector<S> own = stored<S>(Values(kPlaces * 19, 0.5F)), own_back(11 * 19);

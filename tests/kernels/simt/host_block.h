@@ -1,10 +1,10 @@
 #pragma once
-// Runs a body for tensor cores (kernels/simt/warp.h) on the host: the lanes of a warp in lockstep, warps one after the
-// other between two sync()s, in ascending or descending order. A value that one warp writes and another reads without a
-// sync() between them differs in one of the two orders.
+// Runs a body for tensor cores (kernels/simt/warp.h) on the host: the lanes of a warp in lockstep, and warps one after
+// the other between two sync()s, in ascending or descending order. A value that one warp writes and another reads
+// without a sync() between them differs in one of the two orders.
 //
-// Matrices lie in lanes as PTX ISA 9.0, section 9.7.14.5 has it; copies arrive when they are settled, and until then
-// the place holds NaNs.
+// Matrices lie in lanes as PTX ISA 9.0, section 9.7.14.5, says. Copies arrive when they are settled; until then their
+// place holds NaNs.
 
 #include <algorithm>
 #include <array>
@@ -38,8 +38,8 @@ class HostWarp {
     for (int lane = 0; lane < simt::kWarpLanes; ++lane) body(lane);
   }
 
-  /// Matrix j's row r is where lane 8j + r says; a lane gets, of each, row lane/4, columns 2*(lane%4) and the next, of
-  /// the matrix or of its transpose.
+  /// Lane 8j + r gives the address of row r of matrix j. A lane gets of each matrix, or of its transpose, row lane/4,
+  /// columns 2*(lane%4) and the next.
   template <bool transposed, class Address>
   void load_matrices(PerLane<simt::FragmentWords>& words, const Address& address) const {
     for (int matrix = 0; matrix < 4; ++matrix) {
@@ -60,7 +60,7 @@ class HostWarp {
     float a[16][16], b[16][8];
     for (int lane = 0; lane < simt::kWarpLanes; ++lane) {
       const int group = lane / 4, in_group = lane % 4;
-      for (int i = 0; i < 8; ++i)  // a0 to a7: words of two
+      for (int i = 0; i < 8; ++i)  // a0 to a7 are words of two
         a[group + (i / 2 % 2 == 1 ? 8 : 0)][2 * in_group + i % 2 + (i >= 4 ? 8 : 0)] =
             number<S>(left.of(lane).word[i / 2], i % 2);
       for (int i = 0; i < 4; ++i)
@@ -147,7 +147,7 @@ class HostBlock {
   mutable std::vector<Copy> copies_;
 };
 
-/// Shared memory begins with NaNs, and ends where it says.
+/// Runs a body. Shared memory begins with NaNs, and has exactly the bytes that the body declares.
 template <class Body>
 void run_warps_on_host(const Body& body, int blocks, WarpOrder order = WarpOrder::kAscending) {
   constexpr std::size_t kAlignment = 128;

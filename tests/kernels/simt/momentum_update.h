@@ -1,5 +1,5 @@
 #pragma once
-// An optimizer with one moment on a GPU beside the CPU's: scaled gradients, and a step that is skipped.
+// Compares an optimizer with one moment on a GPU with the CPU's: scaled gradients, and a step that is skipped.
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 namespace plumb::test {
 
-/// Body: simt::SgdUpdate or LionUpdate in bf16. on_cpu(weights, gradients, momentum, elements, optimizer).
+/// Checks a Body, simt::SgdUpdate or LionUpdate, in bf16. on_cpu(weights, gradients, momentum, elements, optimizer).
 template <class Body, class Optimizer, class OnCpu>
 void check_momentum_update(const Optimizer& optimizer, const OnCpu& on_cpu) {
   constexpr std::int64_t kElements = 1003;

@@ -34,7 +34,7 @@ void run_on_host(const Body& body, int blocks, int lanes) {
   const auto run_lane = [&](int lane) {
     for (int block = 0; block < blocks; ++block) {
       body(HostThread(block, blocks, lane, lanes, shared.data(), barrier));
-      barrier.arrive_and_wait();  // the next block has these lanes
+      barrier.arrive_and_wait();  // the next block uses the same lanes
     }
   };
   std::vector<std::jthread> threads;

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of GPU kernels' bodies share: tensors as they are stored, and how far rounding may take them.
+// The tests of GPU kernels' bodies share these functions: tensors in their stored format, and tolerances for rounding.
 
 #include <type_traits>
 #include <vector>
@@ -14,7 +14,7 @@ inline constexpr int kLanes = 64;
 inline constexpr int kBlocks = 3;
 inline constexpr double kFloatTolerance = 2e-6;
 
-/// Values as a tensor of S stores them, and what they then are.
+/// Returns the values as a tensor of S stores them.
 template <class S>
 std::vector<S> stored(const Values& values) {
   std::vector<S> result(values.size());
@@ -28,7 +28,7 @@ Values widened_all(const std::vector<S>& values) {
   return result;
 }
 
-/// Rounding to S: 8 and 11 bits of mantissa, and sums of some hundred of them.
+/// Returns the tolerance for rounding to S (8 and 11 bits of mantissa) in sums of some hundred numbers.
 template <class S>
 constexpr double tolerance() {
   if (std::is_same_v<S, float>) return kFloatTolerance;

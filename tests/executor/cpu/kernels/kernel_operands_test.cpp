@@ -21,7 +21,7 @@ TEST_CASE("operands: what calls have written is as new after a renewal") {
   CHECK(*std::ranges::max_element(first) > 0);
   std::fill_n(slice, 1000, 1e30F);
   memory.begin_call();
-  CHECK(memory.next(10) != slice);  // it goes on
+  CHECK(memory.next(10) != slice);  // cold memory goes on
   memory.renew();
   CHECK(std::vector<float>(slice, slice + 1000) == first);
 }

@@ -20,7 +20,7 @@ Placed placed_picks(const Indices& picks, const ContextTokens& own, const RouteS
   return placed;
 }
 
-// Two sequences of four tokens with two picks among three experts.
+// Picks of two sequences of four tokens, two picks a token among three experts.
 const Indices kPicks = {0, 1, 0, 2, 1, 0, 0, 1, /**/ 2, 0, 2, 1, 2, 0, 1, 2};
 constexpr RouteSize kSize{.sequences = 2, .sequence = 4, .experts = 3, .picks = 2, .capacity = 4};
 

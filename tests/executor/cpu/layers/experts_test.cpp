@@ -1,4 +1,4 @@
-// A mixture of experts against one that is written down token by token, in double.
+// A mixture of experts against a reference that computes token by token, in double.
 
 #include <doctest/doctest.h>
 
@@ -30,7 +30,7 @@ double activated(const TransformerLayer& layer, const Doubles& up, std::int64_t 
   return gate / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate)));
 }
 
-/// y [h] += scale * W2 act(W1 x), from the matrices' first elements on.
+/// Computes y [h] += scale * W2 act(W1 x), with each matrix from its first element on.
 void add_mlp(const TransformerLayer& layer, Doubles& y, std::size_t at, const double* x, const double* w1,
              const double* w2, std::int64_t channels, double scale) {
   const std::int64_t h = layer.hidden, width = layer.mlp == MlpKind::kSwiglu ? 2 * channels : channels;
@@ -102,7 +102,7 @@ void copy(const Doubles& from, std::span<float> to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(from[i]);
 }
 
-/// Largest |a - b| over the largest |b|.
+/// Returns the largest |a - b| over the largest |b|.
 double difference(std::span<const float> a, const Doubles& b) {
   double worst = 0, largest = 1e-30;
   for (std::size_t i = 0; i < b.size(); ++i) {
@@ -112,8 +112,8 @@ double difference(std::span<const float> a, const Doubles& b) {
   return worst / largest;
 }
 
-/// [rank] bytes that a stage of one block keeps after F, of the ranks of an expert group that have a replica each, or
-/// of a tensor group.
+/// Returns [rank] the bytes that a stage of one block keeps after F, on ranks of an expert group with a replica each,
+/// or of a tensor group.
 std::vector<std::int64_t> stashed(const TransformerLayer& block, int ranks, bool of_tensor_group) {
   const std::vector<std::uint8_t> text = walk_text();
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
@@ -168,7 +168,7 @@ TEST_CASE("what ranks of an expert group keep adds up to what saved_tensors list
     const std::vector<std::int64_t> dropless = stashed(mixtral_block(), ranks, false);
     CHECK(std::accumulate(dropless.begin(), dropless.end(), std::int64_t{0}) ==
           ranks * mixture_saved_bytes(mixtral_block(), work));
-    // A capacity bounds every rank's rows before.
+    // A capacity bounds every rank's rows beforehand.
     for (const std::int64_t bytes : stashed(bounded, ranks, false)) CHECK(bytes == mixture_saved_bytes(bounded, work));
   }
   const LayerWork divided{.microbatch = 2, .sequence = 8, .tensor_parallel = 2, .experts = {.tensor = 2}};
@@ -184,7 +184,7 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     const std::int64_t h = layer.hidden;
     MixtureWeights weights{.router = numbers(layer.experts * h, 1, 0.4)};
     const std::int64_t width = (layer.mlp == MlpKind::kSwiglu ? 2 : 1) * layer.expert_ffn;
-    const std::int64_t shared_width = layer.shared_ffn;  // of a GELU
+    const std::int64_t shared_width = layer.shared_ffn;  // a GELU has one matrix
     weights.up = numbers(layer.experts * width * h, 2, 0.3);
     weights.down = numbers(layer.experts * h * layer.expert_ffn, 3, 0.3);
     weights.shared_up = numbers(shared_width * h, 4, 0.3);

@@ -37,7 +37,7 @@ TEST_CASE("every optimizer moves a bowl's point towards its middle, and zeroes t
     std::vector<Tensor> state = fresh_state(optimizer, tensor, 12, pool);
     std::vector<float> weights(12, 1.0F), gradients(12);
     for (std::int64_t step = 1; step <= 200; ++step) {
-      gradients = weights;  // of |w|^2 / 2
+      gradients = weights;  // gradient of |w|^2 / 2
       update_parameter(
           CpuKernelSet(), optimizer,
           {.tensor = tensor, .weights = weights.data(), .gradients = gradients.data(), .elements = 12, .state = state},

@@ -52,7 +52,7 @@ TEST_CASE("a version that is in use stays as it was, and goes with its last rele
   parameters.release(1);
   CHECK(parameters.held_versions() == 1);  // the newest stays
   parameters.step(CpuKernelSet());
-  CHECK(parameters.held_versions() == 1);  // nobody needs version 1: updated in place
+  CHECK(parameters.held_versions() == 1);  // no micro-batch needs version 1: updated in place
 }
 
 TEST_CASE("weights in 16 bits are the master copy rounded, and the update is made in fp32") {

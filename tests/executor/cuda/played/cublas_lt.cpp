@@ -1,5 +1,5 @@
-// cuBLASLt's functions. A choice of an algorithm carries what it was made for, and a product that is not that one is
-// noted, like pointers that are less aligned than the choice was told, or a workspace that is too small.
+// cuBLASLt's functions. An algorithm carries the product that it was chosen for; a fault is noted if it is used for
+// another product, with pointers of less alignment, or with a workspace that is too small.
 
 #include "tests/executor/cuda/played/cublas_lt.h"
 
@@ -16,7 +16,7 @@ struct cublasLtContext {};
 
 namespace {
 
-constexpr std::uint64_t kWorkspace = 1 << 16;  // of the algorithms, where they have one
+constexpr std::uint64_t kWorkspace = 1 << 16;  // bytes for algorithms that use one
 
 template <class Mine, class Opaque>
 Mine& mine(Opaque* handle) {
@@ -60,7 +60,7 @@ bool is_half(cudaDataType_t type) {
   return type == CUDA_R_16BF || type == CUDA_R_16F;
 }
 
-/// What is wrong with the sizes and types (cuBLAS, "cublasLtMatmul()", table of supported types), or nothing.
+/// Returns the fault in the sizes and types (cuBLAS, "cublasLtMatmul()", table of supported types), or nothing.
 std::string mismatch(const Matmul& product) {
   const MatmulOperation& operation = product.operation;
   const auto turned = [](MatrixLayout layout, cublasOperation_t how) {
@@ -90,7 +90,7 @@ std::string mismatch(const Matmul& product) {
   return {};
 }
 
-/// In an algorithm's words: its mark, the product's sizes, forms, types and alignments.
+/// Returns the words of an algorithm: its mark, and the product's sizes, forms, types and alignments.
 std::uint64_t shape_of(const Matmul& product) {
   std::uint64_t mix = 1469598103934665603ULL;
   const auto add = [&](std::int64_t value) { mix = (mix ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL; };

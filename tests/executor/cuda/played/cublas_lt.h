@@ -1,5 +1,5 @@
 #pragma once
-// What the played cuBLASLt keeps of its opaque handles, and the product itself.
+// The state of the played cuBLASLt's opaque handles, and the product itself.
 
 #include <cublasLt.h>
 
@@ -7,12 +7,12 @@
 
 namespace plumb::test::played {
 
-/// Of column-major order, the only one that is played.
+/// A layout in column-major order, the only one that is played.
 struct MatrixLayout {
   cudaDataType_t type = CUDA_R_32F;
   std::int64_t rows = 0, columns = 0, stride = 0;
 
-  std::int64_t bytes() const;  ///< from the first element to the end of the last
+  std::int64_t bytes() const;  ///< bytes from the first element to the end of the last
 };
 
 struct MatmulOperation {
@@ -22,7 +22,7 @@ struct MatmulOperation {
   std::int32_t multiprocessors = 0;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void* bias = nullptr;
-  std::int32_t bias_type = -1;  // a cudaDataType_t; -1: as D is stored
+  std::int32_t bias_type = -1;  // a cudaDataType_t; -1: the type of D
   void* aux = nullptr;
   std::int64_t aux_stride = 0;
   std::int32_t aux_type = -1;
@@ -31,7 +31,7 @@ struct MatmulOperation {
 struct MatmulPreference {
   std::uint64_t workspace_bytes = 0;
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-  std::uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D
+  std::uint32_t alignment[4] = {256, 256, 256, 256};  // alignments of A, B, C and D
 };
 
 struct Matmul {
@@ -46,7 +46,7 @@ struct Matmul {
 
 std::int64_t element_bytes(cudaDataType_t type);
 
-/// D = epilogue(alpha op(A) op(B) + beta C), with sums in fp32.
+/// Computes D = epilogue(alpha op(A) op(B) + beta C), with sums in fp32.
 void multiply(const Matmul& product);
 
 }  // namespace plumb::test::played

@@ -1,4 +1,4 @@
-// The product that cublasLtMatmul() is documented to be, with the epilogues of language models.
+// The product that cublasLtMatmul() is documented to compute, with the epilogues of language models.
 
 #include <cblas.h>
 
@@ -37,7 +37,7 @@ std::vector<float> wide(const void* values, const MatrixLayout& layout) {
   return all;
 }
 
-constexpr float kRoot = 0.7978845608028654F, kCube = 0.044715F;  // GELU by tanh, the one that cuBLASLt has
+constexpr float kRoot = 0.7978845608028654F, kCube = 0.044715F;  // for GELU by tanh, which is cuBLASLt's
 
 float tanh_gelu(float x) {
   return 0.5F * x * (1 + std::tanh(kRoot * (x + kCube * x * x * x)));
@@ -55,11 +55,11 @@ cudaDataType_t given_or(std::int32_t given, cudaDataType_t otherwise) {
   return given < 0 ? otherwise : static_cast<cudaDataType_t>(given);
 }
 
-/// Bias gradients by A or B are sums over the inner dimension of what is multiplied.
+/// Computes the gradient of a bias from A or B: sums of the multiplied matrix over the inner dimension.
 void sum_inner(const Matmul& product, const std::vector<float>& values, const MatrixLayout& layout, bool transposed,
                bool is_left) {
   const std::int64_t length = is_left ? product.out.rows : product.out.columns;
-  const bool by_columns = is_left == transposed;  // of the stored matrix: the inner dimension runs along its rows
+  const bool by_columns = is_left == transposed;  // true: the inner dimension runs along the rows of the stored matrix
   const std::int64_t inner = by_columns ? layout.rows : layout.columns;
   for (std::int64_t i = 0; i < length; ++i) {
     float sum = 0;

@@ -1,4 +1,4 @@
-// Devices, the words for errors, NVTX's ranges.
+// Devices, the texts of errors, and NVTX's ranges.
 
 #include <nvtx3/nvToolsExt.h>
 
@@ -117,7 +117,7 @@ int pop() {
 
 }  // namespace
 
-/// As a profiler comes in (nvtx3/nvtxDetail/nvtxInit.h).
+/// Registers with NVTX as a profiler does (nvtx3/nvtxDetail/nvtxInit.h).
 extern "C" __attribute__((visibility("default"))) int plumb_played_nvtx(NvtxGetExportTableFunc_t get_table) {
   const auto* tables = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;

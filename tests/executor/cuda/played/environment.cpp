@@ -13,7 +13,7 @@ namespace {
   std::exit(2);
 }
 
-/// Up to the first that is not there, as CUDA reads it.
+/// Reads the visible devices up to the first that does not exist, as CUDA does.
 void see_only(const char* numbers, Options& options) {
   std::istringstream words(numbers);
   for (std::string word; std::getline(words, word, ',');) {

@@ -1,4 +1,4 @@
-// Captures of streams, and what becomes of them: graphs, whose nodes run in any order that their edges allow.
+// Captures of streams, and the graphs that are made of them, whose nodes run in any order that their edges allow.
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +16,7 @@ cudaError_t destroy_handle(const Call& call, Handle handle) {
   return call.error();
 }
 
-/// Whether all that the capture's streams have enqueued is before what its origin does next.
+/// True if all that the capture's streams have enqueued comes before the next work of its origin.
 bool is_joined(const Capture& capture) {
   std::vector<bool> is_before(capture.nodes->all.size(), false);
   std::vector<std::size_t> left = capture.origin->last;

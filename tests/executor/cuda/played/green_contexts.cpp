@@ -1,5 +1,5 @@
 // The driver's green contexts, as "CUDA Driver API, Green Contexts" describes them: SMs come in groups of the fewest
-// that the device allows, descriptions are of groups of one split, contexts have SMs of their own.
+// that the device allows, a description has groups of one split, and contexts have SMs of their own.
 
 #include <algorithm>
 #include <cstring>
@@ -36,7 +36,7 @@ GreenState& green() {
 
 constexpr const char* kOpenContexts = "green contexts";
 
-/// Which group of which split, where the driver keeps what is its own.
+/// The group and its split, in the part of a resource that belongs to the driver.
 struct Mark {
   int split = 0, group = 0;
 };

@@ -1,5 +1,5 @@
-// Memory of the device and pinned memory of the host. As CUDA's "API synchronization behavior" says: a copy from
-// pageable memory returns when it is staged, a fill before it is done.
+// Memory of the device and pinned memory of the host. CUDA's "API synchronization behavior" says that a copy from
+// pageable memory returns when it is staged, and a fill before it is done.
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,11 +13,11 @@ using namespace plumb::test::played;
 
 namespace {
 
-constexpr std::int64_t kMallocAlignment = 256;          // what cudaMalloc() promises, and not more
-constexpr std::size_t kFilled = std::size_t{1} << 20U;  // with NaNs, before and after
+constexpr std::int64_t kMallocAlignment = 256;          // cudaMalloc() promises no more
+constexpr std::size_t kFilled = std::size_t{1} << 20U;  // bytes filled with NaNs, before and after
 
 std::byte* take(State& state, std::size_t bytes, int device) {
-  // At an odd multiple of 256, behind room of as much.
+  // The address is an odd multiple of 256, with room of the same size before it.
   auto* raw = static_cast<std::byte*>(std::aligned_alloc(512, (bytes + 1023) / 512 * 512));
   std::byte* at = raw + kMallocAlignment;
   state.memory[at] = {.bytes = static_cast<std::int64_t>(bytes), .device = device};
@@ -57,7 +57,7 @@ cudaError_t check_copy(const Call& call, void* to, const void* from, std::size_t
   return agrees ? cudaSuccess : call.fault(cudaErrorInvalidMemcpyDirection, "is not the direction of this memory");
 }
 
-/// Waits for all that was enqueued on the device's default stream.
+/// Waits for everything on the device's default stream.
 cudaError_t settle(Call& call) {
   const cudaStream_t legacy = call->contexts[static_cast<std::size_t>(current_device())].legacy;
   return call->wait(

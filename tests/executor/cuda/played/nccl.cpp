@@ -1,6 +1,6 @@
-// libnccl.so.2 on the played CUDA. As NCCL does with communicators that do not block: a launch goes on behind its call
-// until somebody has asked, calls match by communicator and order alone, a group is one kernel of each communicator and
-// stream, a SEND ends with its RECV, and what waits in vain ends by an abort.
+// libnccl.so.2 on the played CUDA. It behaves as NCCL does with communicators that do not block: a launch goes on after
+// its call has returned, until it is asked about; calls match by communicator and order alone; a group is one kernel
+// for each communicator and stream; a SEND ends with its RECV; and a call that waits in vain ends by an abort.
 
 #include <nccl.h>
 
@@ -121,7 +121,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId 
   try {
     made->lines =
         std::make_unique<test::HostLines>(id.internal, rank, members, place_of_device(call.state(), current_device()));
-  } catch (const RunError&) {  // who has made the id is gone
+  } catch (const RunError&) {  // the rank that made the id is gone
     return ncclRemoteError;
   }
   own().communicators.push_back(made);

@@ -15,7 +15,7 @@ std::string_view host_of(std::string_view place) {
   return place.substr(place.find(' '));
 }
 
-/// What was asked to go wrong with this kernel.
+/// The faults that the options ask for in this kernel.
 struct Faults {
   bool fails = false, stalls = false;
   int signal = 0;
@@ -29,7 +29,7 @@ Faults next_faults(State& state, int device) {
           .signal = call == state.options.nccl_signal_at ? state.options.signal : 0};
 }
 
-/// What is under way of a kernel. False: nothing moves now.
+/// Advances a kernel that is under way. Returns false if nothing moves now.
 bool advance(State& state, ncclComm& comm, test::HostExchange& exchange) {
   try {
     while (exchange.step()) state.note_progress();

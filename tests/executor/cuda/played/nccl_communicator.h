@@ -1,6 +1,6 @@
 #pragma once
-// A communicator of the played NCCL, between threads and processes of one host alike (host_lines.h), and what runs on
-// it. Its kernels run in the order of their launches, as NCCL has it, whatever their streams.
+// A communicator of the played NCCL, and the kernels on it, between threads and processes of one host alike
+// (host_lines.h). Its kernels run in the order of their launches, as in NCCL, whatever their streams.
 
 #include <nccl.h>
 
@@ -18,13 +18,13 @@
 struct ncclComm {
   std::unique_ptr<plumb::test::HostLines> lines;
   int device = 0;
-  int unsettled = 2;  // questions until it is there, or what was launched is
+  int unsettled = 2;  // number of questions until the communicator, or a launch, is settled
   bool is_alive = true, is_aborted = false, is_finalized = false;
   bool has_met = false;
-  bool is_stuck = false;  // its members do not agree, and wait for ever
+  bool is_stuck = false;  // true: its members do not agree, and wait for ever
   ncclResult_t failed = ncclSuccess;
   std::vector<int> elsewhere;            // members on other hosts
-  std::uint64_t launched = 0, over = 0;  // kernels
+  std::uint64_t launched = 0, over = 0;  // number of kernels
   std::vector<std::function<void()>> launches;
 };
 
@@ -32,13 +32,14 @@ namespace plumb::test::played {
 
 using CommunicatorPtr = std::shared_ptr<ncclComm>;
 
-/// The GPU and the host by which NCCL tells it from others: NCCL_HOSTID, as it was when this process first asked.
+/// Returns the GPU, and the host by which NCCL tells it from others: NCCL_HOSTID, as it was when this process first
+/// asked.
 std::string place_of_device(const State& state, int device);
 
-/// Whether all members are there. Fails if two are on one GPU of one host.
+/// True if all members are there. Fails if two are on one GPU of one host.
 bool have_met(ncclComm& comm);
 
-/// What ncclGetLastError() tells of that.
+/// Returns the text of ncclGetLastError() for that fault.
 std::string duplicate_gpu(const ncclComm& comm);
 
 struct NcclPart {
@@ -46,9 +47,9 @@ struct NcclPart {
   NcclPort::Call call;
 };
 
-/// One kernel: all of its parts move beside each other. A member on another host (by its NCCL_HOSTID) that dies or
-/// aborts is an error of the communicator while a kernel runs; of one on this host, over whose memory it goes, NCCL
-/// learns nothing.
+/// Makes one kernel, whose parts all move beside each other. If a member on another host (by its NCCL_HOSTID) dies or
+/// aborts while a kernel runs, that is an error of the communicator. NCCL does not notice it in a member on this host,
+/// which it reaches through memory.
 Work kernel_of(State& state, const CommunicatorPtr& comm, std::vector<NcclPart> parts);
 
 }  // namespace plumb::test::played

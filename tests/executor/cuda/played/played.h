@@ -1,7 +1,8 @@
 #pragma once
-// CUDA played on the host: the functions of CUDA's runtime and driver, cuBLASLt and NVTX that executor/cuda calls. What
-// is enqueued is done later, in a random one of the orders that streams and events allow; what CUDA's documentation
-// forbids or leaves undefined is noted with the function's name, and so is what is left over at the end.
+// CUDA played on the host: the functions of CUDA's runtime and driver, cuBLASLt and NVTX that executor/cuda calls.
+// Enqueued work is done later, in a random one of the orders that streams and events allow. Work that CUDA's
+// documentation forbids or leaves undefined is noted with the function's name, and so is what has not been freed at the
+// end.
 
 #include <cuda_runtime.h>
 
@@ -15,50 +16,55 @@ namespace plumb::test::played {
 
 struct Options {
   int devices = 1;
-  std::vector<int> visible;  ///< [device] which of the machine's it is; empty: as they are numbered
+  std::vector<int> visible;  ///< [device] its number on the machine; empty: their own numbers
   int multiprocessors = 132;
   int major = 9;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  unsigned seed = 1;                 ///< of the order; also how far the device is ahead of the host's waits
+  /// Seed of the order; it also sets how far the device runs ahead of the host's waits.
+  unsigned seed = 1;
   bool knows_green_contexts = true;  ///< the driver has their functions
   bool gives_green_contexts = true;
   bool has_driver = true;
-  bool has_old_driver = false;                ///< older than the runtime: every call says so
-  std::optional<std::int64_t> faulty_kernel;  ///< this one, from 0 on, reads an illegal address while it runs
-  int faulty_device = -1;                     ///< of the three that follow
-  std::optional<int> nccl_fails_at;           ///< this call of NCCL, from 0 on, reports an error while it runs
-  std::optional<int> nccl_stalls_at;          ///< this one never begins
-  std::optional<int> nccl_signal_at;          ///< with this one the process gets a signal: killed, or stopped
+  bool has_old_driver = false;  ///< it is older than the runtime: every call says so
+  /// Number of the kernel, from 0 on, that reads an illegal address while it runs.
+  std::optional<std::int64_t> faulty_kernel;
+  int faulty_device = -1;  ///< device of the next three options
+  /// Number of the NCCL call, from 0 on, that reports an error while it runs.
+  std::optional<int> nccl_fails_at;
+  std::optional<int> nccl_stalls_at;  ///< number of the NCCL call that never begins
+  /// Number of the NCCL call with which the process gets a signal: killed, or stopped.
+  std::optional<int> nccl_signal_at;
   int signal = 9;
-  std::optional<std::int64_t> refused_call;  ///< this one of the functions that take memory or make something fails
+  /// Number of the call that fails, among those that take memory or make something.
+  std::optional<std::int64_t> refused_call;
 };
 
-/// What was done since restart().
+/// Counts of what was done since restart().
 struct Counts {
-  std::int64_t kernels = 0;  ///< launched, products too, captured or not
+  std::int64_t kernels = 0;  ///< launches, including products, captured or not
   std::int64_t products = 0;
   std::int64_t graph_launches = 0;
   std::int64_t allocations = 0;
   std::int64_t synchronizations = 0;  ///< calls in which the host waits for the device
-  std::int64_t most_bytes = 0;        ///< of one device's memory
+  std::int64_t most_bytes = 0;        ///< the most memory in use on one device
   std::int64_t made = 0;              ///< calls that refused_call counts
 };
 
-/// A process that has not called CUDA yet.
+/// Starts as a process that has not called CUDA yet.
 void restart(const Options& options);
 
-/// What was forbidden, and what has not been destroyed or freed.
+/// Returns what was forbidden, and what has not been destroyed or freed.
 std::vector<std::string> faults();
 
 Counts counts();
 
-/// [range] names of NVTX's ranges in the order in which they were pushed.
+/// Returns [range] the names of NVTX's ranges in the order in which they were pushed.
 std::vector<std::string> ranges();
 
-/// Enqueues a kernel, or has it captured. What a launch returns.
+/// Enqueues a kernel, or has it captured. Returns what a launch returns.
 cudaError_t launch(cudaStream_t stream, const char* name, std::function<void()> kernel);
 
-/// SMs of the green context whose stream it is; all for others.
+/// Returns the SMs of the green context whose stream it is, or all SMs for other streams.
 int multiprocessors_of(cudaStream_t stream);
 
 }  // namespace plumb::test::played

@@ -47,10 +47,10 @@ void begin(State& state, const Options& options) {
 
 }  // namespace
 
-/// A process that never says restart() has what its environment says.
+/// A process that never calls restart() takes its options from its environment.
 State& State::get() {
   static State& state = []() -> State& {
-    auto* made = new State;  // for ever: threads may outlive what is static
+    auto* made = new State;  // never deleted, since threads may outlive static objects
     begin(*made, options_of_environment());
     report_faults_at_exit();
     return *made;
@@ -81,7 +81,7 @@ bool State::step() {
       for (const cudaStream_t stream : context.streams)
         if (!stream->queue.empty()) busy.push_back(stream);
   std::ranges::shuffle(busy, random);
-  // A device that lags behind does streams by turns that last: what nobody waits for comes late.
+  // A device that lags behind serves streams by turns that last, so that work that is not waited for comes late.
   if (options.seed % 3 == 0) {
     if (!busy.empty() && random() % 32 == 0) busy.front()->turn = random();
     std::ranges::stable_sort(busy, {}, [](cudaStream_t stream) { return stream->turn; });
@@ -189,7 +189,7 @@ Call::Call(const char* function, Kind kind) : function_(function), state_(State:
     error_ = fault(cudaErrorStreamCaptureUnsupported, "not while this thread captures a stream");
     return;
   }
-  // How far the device is ahead: not at all until it is waited for, some, or as far as it can.
+  // The device is ahead not at all until it is waited for, by some steps, or as far as it can.
   if (state_.options.seed % 3 != 0)
     for (int steps = state_.options.seed % 3 == 1 ? static_cast<int>(state_.random() % 3) : 1 << 20; steps > 0; --steps)
       if (!state_.step()) break;

@@ -1,6 +1,6 @@
 #pragma once
-// What the played CUDA knows: handles, streams with what is enqueued on them, captures. All of it under one lock; what
-// waits for the device does its work meanwhile.
+// The state of the played CUDA: handles, streams with their enqueued work, captures. One lock guards all of it; a
+// thread that waits for the device does the device's work meanwhile.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -30,7 +30,7 @@ struct Moment {
 };
 using MomentPtr = std::shared_ptr<Moment>;
 
-/// Does its work, or returns false as long as it cannot yet.
+/// Does its work, or returns false if it cannot do it yet.
 using Work = std::function<bool()>;
 
 struct Node {
@@ -38,7 +38,7 @@ struct Node {
   std::vector<std::size_t> behind;
 };
 
-/// What was captured.
+/// The nodes of a capture.
 struct Nodes {
   std::vector<Node> all;
 };
@@ -61,16 +61,16 @@ using CapturePtr = std::shared_ptr<Capture>;
 
 struct Enqueued {
   Work work;
-  std::shared_ptr<GraphRun> graph;  // of a launch, once it has begun
+  std::shared_ptr<GraphRun> graph;  // the graph of a launch that has begun
 };
 
 struct Memory {
   std::int64_t bytes = 0;
-  int device = 0;  // -1: of the host
+  int device = 0;  // -1: memory of the host
 };
 
 struct Context {
-  std::string sticky;  // the kernel that has failed
+  std::string sticky;  // name of the kernel that has failed
   std::set<cudaStream_t> streams;
   std::int64_t taken_bytes = 0;
   cudaStream_t legacy = nullptr;
@@ -78,7 +78,7 @@ struct Context {
 
 }  // namespace plumb::test::played
 
-// CUDA's names for them.
+// CUDA's names for the handles.
 struct CUstream_st {
   int device = 0;
   int multiprocessors = 0;
@@ -86,14 +86,14 @@ struct CUstream_st {
   unsigned long turn = 0;
   std::deque<plumb::test::played::Enqueued> queue;
   plumb::test::played::CapturePtr capture;
-  std::vector<std::size_t> last;  // nodes that the next one of the capture stands behind
+  std::vector<std::size_t> last;  // nodes that the next node of the capture comes behind
 };
 struct CUevent_st {
   int device = 0;
   bool has_time = true, is_alive = true;
   plumb::test::played::MomentPtr moment;  // null: never recorded
   bool was_reset_by_graph = false;
-  plumb::test::played::CapturePtr capture;  // of its last recording
+  plumb::test::played::CapturePtr capture;  // capture of its last recording
   std::vector<std::size_t> nodes;
 };
 struct CUgraph_st {
@@ -124,32 +124,32 @@ class State {
   std::vector<std::unique_ptr<CUevent_st>> events;
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
   std::vector<std::unique_ptr<CUgraphExec_st>> launchables;
-  std::vector<CapturePtr> captures;          // under way
-  std::map<std::string, std::int64_t> open;  // of other libraries' handles, by kind
+  std::vector<CapturePtr> captures;          // those under way
+  std::map<std::string, std::int64_t> open;  // handles of other libraries, by kind
   std::int64_t kernel = 0;
   std::vector<int> nccl_calls;  // [device]
 
   void fault(const std::string& function, const std::string& what) { faults.push_back(function + ": " + what); }
 
-  /// The device does a piece of its work. False: there is none that can be done.
+  /// Does a piece of the device's work. Returns false if there is none that can be done.
   bool step();
-  /// As step(), several times: somebody asks how far it is.
+  /// Calls step() several times, as the host asks how far the device is.
   void step_on();
-  /// Said by work that goes on: some of it was done.
+  /// Called by work that goes on, to say that some of it was done.
   void note_progress() { has_progress_ = true; }
-  /// Goes on until then. An error that stays on the device ends it.
+  /// Works until `is_over` returns true, or an error stays on the device.
   cudaError_t wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
                    const char* function);
   bool is_idle(int device) const;
 
-  /// "0000:01:00.0".
+  /// Returns the device's bus, e.g. "0000:01:00.0".
   std::string bus_of(int device) const;
 
   cudaError_t stream_of(cudaStream_t& stream, const char* function);
-  /// Puts it on the stream, or into its capture.
+  /// Puts work on the stream, or into its capture.
   cudaError_t enqueue(cudaStream_t stream, Work work);
   std::map<std::byte*, Memory>::const_iterator place_of(const void* at) const;
-  /// Whether so many bytes from there lie in one allocation (or in none: then in the host's pageable memory).
+  /// True if the bytes lie in one allocation (or in none, which means the host's pageable memory).
   bool is_within(const void* at, std::size_t bytes, int& device, bool& is_known) const;
 
  private:
@@ -158,10 +158,10 @@ class State {
   bool has_progress_ = false;
 };
 
-/// The thread's device.
+/// Returns the thread's current device.
 int& current_device();
 
-/// Begins every call: the lock, some of the device's own progress, an error that stays.
+/// The beginning of every call: it takes the lock, lets the device make some progress, and finds an error that stays.
 class Call {
  public:
   enum class Kind { kOfStream, kUnsafe, kQuery };
@@ -171,7 +171,7 @@ class Call {
   State& state() const { return state_; }
   std::unique_lock<std::mutex>& lock() { return lock_; }
   const char* function() const { return function_; }
-  /// What to return without doing anything, if it is an error.
+  /// Returns the error that the call must return without doing anything, if there is one.
   cudaError_t error() const { return error_; }
   cudaError_t fault(cudaError_t error, const std::string& what) const {
     state_.fault(function_, what);
@@ -185,7 +185,7 @@ class Call {
   cudaError_t error_ = cudaSuccess;
 };
 
-/// As Call, of a function that takes memory or makes something.
+/// Refuses a Call of a function that takes memory or makes something, if the options ask for it.
 cudaError_t refused(const Call& call);
 
 }  // namespace plumb::test::played

@@ -79,7 +79,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (stream == nullptr) return call.fault(cudaErrorInvalidResourceHandle, "the default stream");
   if (const cudaError_t error = call->stream_of(stream, call.function()); error != cudaSuccess) return error;
   if (stream->capture != nullptr) call.fault(cudaErrorUnknown, "of a stream that is captured");
-  // What is on it still happens.
+  // The work on the stream is still done.
   if (call.error() == cudaSuccess)
     call->wait(
         call.lock(), stream->device, [=] { return stream->queue.empty(); }, call.function());

@@ -24,7 +24,8 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }  // namespace
 
 TEST_CASE("pieces in any order add up to attention in one go, forward and backward") {
-  // 150 tokens: query runs of more than one block of 64 rows; runs of 70, 1 and 79 keys, some wholly in the future.
+  // There are 150 tokens, so queries run over more than one block of 64 rows. Keys come in runs of 70, 1 and 79, some
+  // of which lie wholly in the future.
   const std::vector<std::int64_t> bounds = {0, 70, 71, 150};
   for (const std::int64_t window : {0, 20}) {
     CAPTURE(window);
@@ -67,7 +68,7 @@ TEST_CASE("pieces in any order add up to attention in one go, forward and backwa
                                merged.data(), merged_lse.data(), piece, room);
     });
     take_keys_values(added.data(), dkeys_values.data(), all);
-    // fp32 sums in another order; values are of order 1.
+    // The sums are fp32 in another order; values are of order 1.
     CHECK(largest_difference(merged, output) <= 1e-5);
     CHECK(largest_difference(merged_lse, log_sum_exp) <= 1e-5);
     CHECK(largest_difference(added, dqkv) <= 1e-5);
@@ -75,7 +76,8 @@ TEST_CASE("pieces in any order add up to attention in one go, forward and backwa
 }
 
 TEST_CASE("rows of a buffer that are no tokens of the piece are left alone") {
-  // The buffer has 4 rows of each of 2 sequences; the piece is its rows 2 and 3, tokens 6 and 7, against keys 0 and 1.
+  // The buffer has 4 rows of each of 2 sequences. The piece is its rows 2 and 3, tokens 6 and 7, and its keys are 0 and
+  // 1.
   const AttentionSize size{.batch = 2, .heads = 1, .kv_heads = 1, .head_size = 2};
   const AttentionPiece piece{size, {4, 2, 6, 2}, {2, 0, 0, 2}};
   const std::vector<float> qkv = waves(2 * 4 * 6, 0.5F), keys_values = waves(2 * 2 * 4, 0.3F);

@@ -132,7 +132,7 @@ TEST_CASE("slices, forth in order and back in reverse, are attention over the wh
         .dropout = {.probability = 0.25, .first_head = 2}}}) {
     const Values qkv = random_values(qkv_elements(size), 5, 2.0F), doutput = random_values(output_elements(size), 6);
     const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size, out = size.heads * size.head_size;
-    // Rows of a slice within those of whole sequences.
+    // Returns the rows of a slice within those of whole sequences.
     const auto rows_of = [&](const Values& all, const AttentionSlice& slice, std::int64_t columns) {
       Values rows;
       for (std::int64_t b = 0; b < size.batch; ++b) {

@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-/// Odd on every side: overlapping, padded, strided past the edge, in groups.
+/// Sizes that are odd in every way: overlapping, padded, strided past the edge, in groups.
 const ConvolutionSize kConvolutions[] = {
     {.images = 2, .height = 5, .width = 7, .channels = 3, .filters = 4, .kernel = 3, .stride = 1, .padding = 1},
     {.images = 1, .height = 9, .width = 6, .channels = 4, .filters = 6, .kernel = 3, .stride = 2, .groups = 2},
@@ -31,7 +31,7 @@ std::int64_t filter_count(const ConvolutionSize& size) {
   return size.filters * size.kernel * size.kernel * size.channels / size.groups;
 }
 
-/// The definition, one loop an index.
+/// Convolves by the definition, one loop an index.
 Values plain_convolution(const Values& x, const Values& filters, const ConvolutionSize& size) {
   Values y;
   const std::int64_t group_channels = size.channels / size.groups, group_filters = size.filters / size.groups;

@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-/// Overlapping, with a rest at the edges; side by side; of one pixel.
+/// Windows that overlap, with a rest at the edges; that lie side by side; of one pixel.
 const PoolingSize kPoolings[] = {{.images = 2, .height = 7, .width = 8, .channels = 3, .kernel = 3, .stride = 2},
                                  {.images = 1, .height = 4, .width = 6, .channels = 2, .kernel = 2, .stride = 2},
                                  {.images = 1, .height = 3, .width = 5, .channels = 1, .kernel = 1, .stride = 1}};
@@ -16,7 +16,7 @@ std::int64_t pooling_input_count(const PoolingSize& size) {
   return size.images * size.height * size.width * size.channels;
 }
 
-/// The values under each window, in the order of the output. [output][kernel * kernel]
+/// Returns the values under each window, in the order of the output: [output][kernel * kernel].
 std::vector<Values> windows(const Values& x, const PoolingSize& size) {
   std::vector<Values> all;
   for (std::int64_t image = 0; image < size.images; ++image)
@@ -47,7 +47,7 @@ Values plain_average(const Values& x, const PoolingSize& size) {
   return y;
 }
 
-/// All different by more than a finite difference's step, so that no step changes which is the largest.
+/// Returns values that differ by more than a finite difference's step, so that no step changes which is the largest.
 Values spread_values(std::int64_t count) {
   Values values(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) values[i] = 0.05F * static_cast<float>((i * 37) % count) - 3.0F;

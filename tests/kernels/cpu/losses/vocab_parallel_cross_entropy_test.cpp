@@ -11,7 +11,8 @@
 namespace plumb::test {
 
 TEST_CASE("the parts of the vocabulary give the loss and the gradients of the whole") {
-  // 5 rows over 10 tokens, on 1 to 4 ranks: at 3 the last has 2 tokens and 2 columns of padding, at 4 one and 2.
+  // 5 rows over 10 tokens, on 1 to 4 ranks. With 3 ranks the last has 2 tokens and 2 columns of padding; with 4, one
+  // and 2.
   constexpr std::int64_t rows = 5, vocab = 10;
   std::vector<float> whole(rows * vocab);
   for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = 4 * std::sin(static_cast<float>(7 * i));

@@ -15,7 +15,7 @@ double rms(const std::vector<double>& values) {
 
 constexpr Adafactor kClippedAdafactor{.learning_rate = 0.05F, .clipping_threshold = 1.0F, .weight_decay = 0.1F};
 
-/// w - lr max(e2, rms(w)) u / max(1, rms(u)) - lr decay w
+/// Subtracts lr max(e2, rms(w)) u / max(1, rms(u)) + lr decay w from w.
 void expect_update(std::vector<double>& w, const std::vector<double>& u) {
   const double step = 0.05 * std::max(1e-3, rms(w)) / std::max(1.0, rms(u));
   for (std::size_t i = 0; i < w.size(); ++i) w[i] -= step * u[i] + 0.05 * 0.1 * w[i];

@@ -32,7 +32,7 @@ TEST_CASE("8-bit AdamW agrees with a plain loop in double that quantises its mom
   const auto blocks = static_cast<std::size_t>(quantisation_blocks(kCount));
   CHECK(blocks == 3);
   Values w = random_values(kCount, 1), m_scales(blocks, 0.0F), v_scales(blocks, 0.0F);
-  std::vector<std::uint8_t> m(kCount, 7), v(kCount, 7);  // scales of 0 make them zeros
+  std::vector<std::uint8_t> m(kCount, 7), v(kCount, 7);  // scales of 0 make all values 0
   std::vector<double> expected(w.begin(), w.end()), dm(kCount, 0), dv(kCount, 0);
   const auto quantise = [&](std::vector<double>& values, const std::array<float, 256>& map) {
     for (std::size_t begin = 0; begin < kCount; begin += kQuantisationBlock) {

@@ -8,7 +8,7 @@
 namespace plumb::test {
 namespace {
 
-/// The ranks of a ring have runs of `run` tokens: r, and 2n-1-r.
+/// Returns the runs of a rank of a ring: runs r and 2n-1-r, of `run` tokens each.
 RunsOfTokens runs_of(std::int64_t rank, std::int64_t ranks, std::int64_t run) {
   return {.first = rank * run, .second = (2 * ranks - 1 - rank) * run, .split = run};
 }
@@ -66,7 +66,7 @@ void check_ring(AttentionSize size, std::int64_t ranks, std::int64_t rank, int l
   for (std::int64_t step = 0; step < ranks; ++step) {
     const AttentionBlock block = block_at(step);
     const std::vector<S>& keys_values = blocks[static_cast<std::size_t>(step)];
-    const Values before = random_values(rows * key_width, 5);  // what others have added
+    const Values before = random_values(rows * key_width, 5);  // gradients that other ranks have added
     Values expected = before, gradients = before;
     for_each_piece(block, [&](const AttentionPiece& piece) {
       attention_piece_backward(dqkv.data(), expected.data(), widened_all(doutput).data(), widened_all(qkv).data(),
@@ -85,7 +85,8 @@ void check_ring(AttentionSize size, std::int64_t ranks, std::int64_t rank, int l
   CHECK(relative_difference(widened_all(own_dqkv), dqkv) < 4 * tolerance<S>());
 }
 
-/// Slice by slice as a stage does: each keeps its keys and values, the last one's gradients come first.
+/// Checks slice by slice in the order of a stage: each slice keeps its keys and values, and the last one's gradients
+/// come first.
 template <class S>
 void check_slices(const AttentionSize& size, const std::vector<std::int64_t>& bounds, int lanes) {
   const std::int64_t rows = size.batch * size.sequence, out = size.heads * size.head_size;
@@ -111,7 +112,8 @@ void check_slices(const AttentionSize& size, const std::vector<std::int64_t>& bo
                 kBlocks, lanes);
     CHECK(relative_difference(widened_all(own_output), output) < tolerance<S>());
     CHECK(relative_difference(own_log_sum_exp, log_sum_exp) < kFloatTolerance);
-    const Values before = random_values(rows * key_width, static_cast<unsigned>(22 + i));  // what later slices owe
+    // Gradients from later slices.
+    const Values before = random_values(rows * key_width, static_cast<unsigned>(22 + i));
     Values expected = before, gradients = before;
     attention_slice_backward(dqkv.data(), expected.data(), widened_all(doutput).data(), widened_all(qkv).data(),
                              widened_all(keys_values).data(), widened_all(own_output).data(), own_log_sum_exp.data(),
@@ -131,7 +133,7 @@ void check_slices(const AttentionSize& size, const std::vector<std::int64_t>& bo
 }  // namespace
 
 TEST_CASE("a row stands where its run does, and the first row behind a position is found") {
-  const RunsOfTokens runs{.first = 3, .second = 9, .split = 3};  // 3 4 5 9 10 11
+  const RunsOfTokens runs{.first = 3, .second = 9, .split = 3};  // positions 3 4 5 9 10 11
   for (std::int64_t position = 0; position < 14; ++position) {
     std::int64_t row = 0;
     while (row < 6 && runs.position(row) < position) ++row;

@@ -74,7 +74,7 @@ void check_warp_attention(const AttentionSize& size) {
   CHECK(other.log_sum_exp == own.log_sum_exp);
 }
 
-/// Keys of slices that are still to come are no numbers yet.
+/// Checks a slice; the keys of later slices are NaN.
 template <class S, int kChannels>
 void check_warp_slice(const AttentionSlice& slice) {
   INFO("tokens " << slice.first << " + " << slice.count << " of " << slice.size.sequence);
@@ -102,7 +102,7 @@ void check_warp_slice(const AttentionSlice& slice) {
   CHECK(relative_difference(widened_all(own_output), output) < tolerance<S>());
   CHECK(relative_difference(own_log_sum_exp, log_sum_exp) < 2 * kFloatTolerance);
 
-  Values expected = random_values(std::ssize(kept), 4), gradients = expected;  // what later slices owe
+  Values expected = random_values(std::ssize(kept), 4), gradients = expected;  // gradients from later slices
   const Values before = expected;
   attention_slice_backward(dqkv.data(), expected.data(), widened_all(doutput).data(), widened_all(qkv).data(),
                            widened_all(keys_values).data(), widened_all(own_output).data(), own_log_sum_exp.data(),

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kRanks = 3, kExperts = 4, kPicks = 37, kRoom = 40;
 constexpr ExpertBlocks kBlockSize{.ranks = kRanks, .experts = kExperts, .rows = kRoom};
 
-/// What one rank has picked: rows in the order of all experts, some dropped.
+/// The picks of one rank: rows in the order of all experts, some dropped.
 struct Picked {
   Integers chosen, places, bounds;
 };

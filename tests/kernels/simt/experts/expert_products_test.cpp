@@ -14,14 +14,14 @@
 namespace plumb::test {
 namespace {
 
-/// Results of the three products, as they are stored.
+/// The stored results of the three products.
 template <class S>
 struct Products {
   std::vector<S> y, dx;
   Values dweights;
 };
 
-/// A problem: bounds of the experts' rows, whose last ones nobody has, and tensors.
+/// A problem: tensors, and bounds of the experts' rows; no expert has the last rows.
 template <class S>
 struct Problem {
   Problem(std::vector<std::int32_t> rows_before, std::int64_t room, std::int64_t outs, std::int64_t ins)
@@ -67,7 +67,7 @@ struct Problem {
     return own;
   }
 
-  /// Of the CPU, expert by expert; rows of nobody stay as they were.
+  /// Compares with the CPU, expert by expert; rows without an expert must stay as they were.
   void check(const Products<S>& own) const {
     Values y(own.y.size(), 7), dx(own.dx.size(), 7), gradients = dweights;
     const Values wide_x = widened_all(x), wide_dy = widened_all(dy), wide_weights = widened_all(weights);

@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// Picks of each token, no expert twice; half of the tokens pick expert 0 first.
+/// Returns picks for each token, no expert twice; half of the tokens pick expert 0 first.
 Integers random_picks(const PickRouting& size, unsigned seed) {
   std::mt19937 random(seed);
   Integers picks, experts(static_cast<std::size_t>(size.experts));
@@ -28,7 +28,7 @@ struct Routes {
   Integers places, bounds, loads;
 };
 
-/// One pick after the other.
+/// Places one pick after the other.
 Routes one_by_one(const PickRouting& size, const Integers& picks) {
   const auto experts = static_cast<std::size_t>(size.experts), sequences = static_cast<std::size_t>(size.sequences);
   Routes routes{.places = Integers(picks.size(), -2), .bounds = {0}, .loads = Integers(sequences * experts)};
@@ -93,7 +93,8 @@ TEST_CASE("GPU picks of slices of sequences find room where those of the slices 
       run_on_host(simt::CountPicks{loads, own.data(), size}, kBlocks, 8);
       run_on_host(simt::PlacePicks{made.places.data(), made.bounds.data(), own.data(), loads, size, before.data()},
                   kBlocks, 8);
-      // The same picks as of whole sequences; their rows, of an expert one behind the other, are the slice's own.
+      // The slice keeps the picks that whole sequences keep. An expert's rows, one behind the other, are the slice's
+      // own.
       std::vector<bool> has_row(static_cast<std::size_t>(made.bounds.back()), false);
       for (std::size_t i = 0; i < own.size(); ++i) {
         CHECK((made.places[i] < 0) == (expected_places[i] < 0));
@@ -131,7 +132,7 @@ TEST_CASE("a GPU's load-balancing loss and its gradient are those of the picks' 
 
 TEST_CASE_TEMPLATE("GPU picks' gradients are weighed, and what they weigh has one, dropped ones none", S, float, Bf16,
                    Fp16) {
-  const Integers places = {3, -1, 0, 2};  // of four picks; nobody has row 1
+  const Integers places = {3, -1, 0, 2};  // four picks; row 1 belongs to none
   const Values weights = random_values(4, 1);
   const std::vector<S> activation = stored<S>(random_values(4 * 5, 2)), gradient = stored<S>(random_values(4 * 5, 3)),
                        output = stored<S>(random_values(4 * 9, 4));

@@ -12,7 +12,7 @@ TEST_CASE("GPU routers pick and weigh as the CPU's, forward and backward") {
   for (const bool renormalised : {false, true})
     for (const float* extra : {added.data(), static_cast<const float*>(nullptr)}) {
       Values expected = random_values(14 * 37, 1, 3.0F), weights(14 * 5), own_weights(14 * 5);
-      for (std::size_t i = 0; i < 37; ++i) expected[i] = 1;  // of equal ones the first
+      for (std::size_t i = 0; i < 37; ++i) expected[i] = 1;  // of equal ones the first comes first
       Values own = expected;
       std::vector<std::int32_t> picks(14 * 5), own_picks(14 * 5);
       router_forward(expected.data(), picks.data(), size);

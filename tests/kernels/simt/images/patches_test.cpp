@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-/// The group's columns of y = its patches * its filters^T.
+/// Computes the group's columns of y = its patches * its filters^T.
 void convolve(Values& y, const Values& patches, const Values& filters, const ConvolutionSize& size,
               std::int64_t group) {
   const simt::PatchGrid grid = simt::patch_grid(size);
@@ -50,7 +50,7 @@ TEST_CASE("GPU patches make the CPU's convolution, and go back as the transpose"
         Values patches(pixels * grid.patch);
         run_on_host(simt::ImageToPatches<float>{patches.data(), x.data(), size, group}, kBlocks, kLanes);
         convolve(own_y, patches, filters, size, group);
-        // <patches, z> = <image, back(z)> for every z
+        // <patches, z> = <image, back(z)> must hold for every z.
         const Values z = random_values(pixels * grid.patch, 3 + static_cast<int>(group));
         run_on_host(simt::PatchesToImage<float>{back.data(), z.data(), size, group}, kBlocks, kLanes);
         of_patches += weighted_sum(z, patches);

@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-/// Two ranks, the second with padding.
+/// Checks two ranks, the second with padding.
 template <class S>
 void check_parts() {
   constexpr std::int64_t kRows = 7, kColumns = 55, kWhole = 103;

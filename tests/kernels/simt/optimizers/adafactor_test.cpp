@@ -18,7 +18,7 @@ StepNumbers numbers_of(int step, float factor) {
           .fresh_share = static_cast<float>(std::pow(step, -double(kAdafactor.decay_exponent)))};
 }
 
-/// Matrices, or without rows a vector of `columns` elements, as they are updated on a GPU.
+/// Matrices, or without rows a vector of `columns` elements, that are updated on a GPU.
 struct OnGpu {
   MatrixStackSize size;
   Values master, row_sums, column_sums;
@@ -60,7 +60,7 @@ TEST_CASE("GPU Adafactor of stacks of matrices keeps the CPU's weights and sums 
     for (int step = 1; step <= 3; ++step) {
       Values gradients = random_values(elements, 10U + static_cast<unsigned>(step));
       for (std::int64_t c = 0; c < size.columns && size.rows > 2; ++c)
-        gradients[static_cast<std::size_t>(2 * size.columns + c)] = 0;  // a token that nobody has
+        gradients[static_cast<std::size_t>(2 * size.columns + c)] = 0;  // a token that does not occur
       Values own = gradients;
       for (std::int64_t m = 0; m < size.matrices; ++m)
         adafactor_update_matrix(weights.data() + m * each, gradients.data() + m * each, rows.data() + m * size.rows,
@@ -112,7 +112,7 @@ TEST_CASE("GPU Adafactor: rows and columns of no gradient at all give no directi
   constexpr MatrixStackSize kSize{1, 4, 6};
   OnGpu gpu{.size = kSize, .master = random_values(24, 1), .row_sums = Values(4), .column_sums = Values(6)};
   Values gradients(24, 0.0F);
-  gradients[0] = 1e4F;  // of one row and column; all others have the epsilon alone
+  gradients[0] = 1e4F;  // one row and one column; all others have only the epsilon
   gpu.update(gradients, numbers_of(1, 1), 1);
   for (const float weight : gpu.master) CHECK(std::isfinite(weight));
 }

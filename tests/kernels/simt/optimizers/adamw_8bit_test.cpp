@@ -23,7 +23,7 @@ TEST_CASE("GPU 8-bit AdamW keeps the CPU's weights, codes and scales over severa
   for (int step = 1; step <= 3; ++step) {
     Values gradients = random_values(kElements, 10U + static_cast<unsigned>(step)), own_gradients = gradients;
     adamw_8bit_update(weights.data(), gradients.data(), first.view(), second.view(), kElements, optimizer, step);
-    // A loss scale of 8, which the step's factor takes back; then a step that is skipped.
+    // The loss scale is 8, which the step's factor undoes; then comes a step that is skipped.
     StepNumbers numbers{.first_correction = 1.0F - std::pow(optimizer.beta1, float(step)),
                         .second_correction = 1.0F - std::pow(optimizer.beta2, float(step)),
                         .gradient_factor = 0.125F};

@@ -66,7 +66,7 @@ TEST_CASE("GPU sums of squares: any number of lanes, and an overflow shows") {
 }
 
 TEST_CASE("a GPU's step clips by the global norm, takes the loss scale out, and is skipped by an overflow") {
-  Values partials = {9.0F, 16.0F, 0.0F};  // a norm of 5, or, of losses scaled by 4, of 1.25
+  Values partials = {9.0F, 16.0F, 0.0F};  // a norm of 5, or of 1.25 if losses are scaled by 4
   const auto decided = [&](float loss_scale, float clip_norm) {
     StepNumbers numbers{.loss_scale = loss_scale};
     run_on_host(simt::StepDecision{&numbers, partials.data(), 3, clip_norm}, 1, kLanes);
