@@ -28,9 +28,9 @@ struct RunResult {
   std::vector<std::int64_t> peak_memory_bytes;
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] bytes of their offloaded tensors, at the peak
   std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by kind
-  /// [world rank][CollectiveOp] Bytes of the buffers of its tensor group's collectives in the whole run; zeros in a
+  /// [world rank][CollectiveKind] Bytes of the buffers of its tensor group's collectives in the whole run; zeros in a
   /// group of one.
-  std::vector<std::array<std::int64_t, kCollectiveOpCount>> tensor_group_bytes;
+  std::vector<std::array<std::int64_t, kCollectiveKindCount>> tensor_group_bytes;
   std::vector<std::int64_t> allocations;  ///< [world rank] allocations of tensor memory in the whole run
   std::vector<double> loss_scales;        ///< [replay] loss scale that it began with; 1 except in fp16
   int skipped_steps = 0;                  ///< steps that were skipped because gradients overflowed
@@ -56,7 +56,7 @@ struct RankOutcome {
   std::int64_t peak_host_bytes = 0;
   std::int64_t allocations = 0;
   ParameterBytes parameter_bytes;
-  std::array<std::int64_t, kCollectiveOpCount> tensor_group_bytes{};  ///< [CollectiveOp]
+  std::array<std::int64_t, kCollectiveKindCount> tensor_group_bytes{};  ///< [CollectiveKind]
 };
 
 /// Returns true for tensor rank 0 of context rank 0 of replica 0, whose timeline and memory stand for its pipeline

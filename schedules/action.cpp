@@ -15,7 +15,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Reads a decimal number at the front of `text` and removes it; nothing if there is none or it does not fit.
+/// Reads a decimal number at the front of `text` and removes it. Returns nothing if there is none or it does not fit.
 template <typename Int>
 std::optional<Int> take_number(std::string_view& text) {
   if (text.empty() || !is_digit(text.front())) return std::nullopt;

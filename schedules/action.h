@@ -1,5 +1,5 @@
 #pragma once
-// The atom of the IR: one thing that one pipeline rank does, without a time.
+// An action is the atom of the IR: one thing that one pipeline rank does, without a time.
 //
 //   parse_action("3F7")              -> forward of stage 3, micro-batch 7
 //   to_text(parse_action("2SEND_F0")) -> "2SEND_F0"
@@ -21,19 +21,19 @@ enum class Op : std::uint8_t {
   kBackward,        ///< B: input gradient and weight gradient in one
   kInputGrad,       ///< I: gradient with respect to the stage's input (dgrad)
   kWeightGrad,      ///< W: gradient with respect to the stage's weights (wgrad)
-  kRecompute,       ///< R: the forward again, to rebuild what F did not keep
+  kRecompute,       ///< R: runs the forward again, to rebuild the activations that F did not keep
   kSendActivation,  ///< SEND_F: stage is the producer
   kRecvActivation,  ///< RECV_F: stage is the consumer
   kSendGradient,    ///< SEND_B: stage is the producer (the later stage)
   kRecvGradient,    ///< RECV_B: stage is the consumer (the earlier stage)
-  kUnshard,         ///< gather the stage's parameters from their shards
-  kReshard,         ///< drop the gathered parameters
-  kReduceGrad,      ///< reduce the stage's weight gradients over its replicas
-  kOptimizerStep,   ///< update the stage's weights: its next version
-  kOffload,         ///< move a micro-batch's activations to host memory
-  kReload,          ///< bring them back
-  kEvict,           ///< move a micro-batch's activations to the partner rank (BPipe)
-  kLoad,            ///< bring them back
+  kUnshard,         ///< gathers the stage's parameters from their shards
+  kReshard,         ///< drops the gathered parameters
+  kReduceGrad,      ///< reduces the stage's weight gradients over its replicas
+  kOptimizerStep,   ///< updates the stage's weights to their next version
+  kOffload,         ///< moves a micro-batch's activations to host memory
+  kReload,          ///< brings them back
+  kEvict,           ///< moves a micro-batch's activations to the partner rank (BPipe)
+  kLoad,            ///< brings them back
 };
 inline constexpr int kOpCount = 17;
 
@@ -42,7 +42,7 @@ inline constexpr std::int32_t kNoMicrobatch = -1;
 
 struct Action {
   Op op = Op::kForward;
-  bool overlaps_next = false;  ///< with the next action of the list it forms a pair that runs overlapped (DualPipe)
+  bool overlaps_next = false;  ///< true if it forms an overlapped pair with the next action of the list (DualPipe)
   std::int16_t part = 0;       ///< sequence slice, or bucket / layer group; 0 where there is only one
   std::int32_t stage = 0;
   std::int32_t microbatch = kNoMicrobatch;
@@ -50,18 +50,18 @@ struct Action {
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// "F", "SEND_F", "OPTIMIZER_STEP", ...
+/// Returns the operation's name: "F", "SEND_F", "OPTIMIZER_STEP", ...
 std::string_view op_name(Op op);
 
-/// The operation of that name (case matters), or nothing.
+/// Returns the operation of that name (case matters), or nothing.
 std::optional<Op> op_from_name(std::string_view name);
 
-/// F, B, I, W, R and OPTIMIZER_STEP occupy their rank to their end.
+/// True for the operations that occupy their rank to their end: F, B, I, W, R and OPTIMIZER_STEP.
 constexpr bool is_compute(Op op) {
   return op <= Op::kRecompute || op == Op::kOptimizerStep;
 }
 
-/// B and I make the gradient of a stage's input, B and W that of its weights.
+/// B and I make the gradient of a stage's input; B and W make that of its weights.
 constexpr bool gives_input_gradient(Op op) {
   return op == Op::kBackward || op == Op::kInputGrad;
 }
@@ -69,7 +69,7 @@ constexpr bool gives_weight_gradient(Op op) {
   return op == Op::kBackward || op == Op::kWeightGrad;
 }
 
-/// SEND_* and RECV_*.
+/// True for SEND_* and RECV_*.
 constexpr bool is_message(Op op) {
   return op >= Op::kSendActivation && op <= Op::kRecvGradient;
 }
@@ -80,12 +80,12 @@ constexpr bool is_recv(Op op) {
   return op == Op::kRecvActivation || op == Op::kRecvGradient;
 }
 
-/// UNSHARD and REDUCE_GRAD: they occupy a channel of their group, beside the compute.
+/// True for UNSHARD and REDUCE_GRAD, which occupy a channel of their group beside the compute.
 constexpr bool is_collective(Op op) {
   return op == Op::kUnshard || op == Op::kReduceGrad;
 }
 
-/// OFFLOAD and EVICT take the activations of a micro-batch (slice) away, RELOAD and LOAD bring them back.
+/// OFFLOAD and EVICT take the activations of a micro-batch (slice) away; RELOAD and LOAD bring them back.
 constexpr bool takes_away(Op op) {
   return op == Op::kOffload || op == Op::kEvict;
 }
@@ -98,10 +98,10 @@ constexpr bool has_microbatch(Op op) {
   return op <= Op::kRecvGradient || op >= Op::kOffload;
 }
 
-/// The token of an action, e.g. "0F3", "1REDUCE_GRAD/2".
+/// Returns the token of an action, e.g. "0F3", "1REDUCE_GRAD/2".
 std::string to_text(const Action& action);
 
-/// The action a token says, or nothing if the whole token is not exactly one action.
+/// Returns the action that a token says, or nothing unless the whole token is exactly one action.
 std::optional<Action> parse_action(std::string_view token);
 
 }}  // namespace plumb::schedules

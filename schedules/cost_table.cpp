@@ -14,12 +14,6 @@ std::string_view group_name(Group group) {
   return kNames[static_cast<std::size_t>(group)];
 }
 
-std::string_view collective_name(CollectiveKind kind) {
-  constexpr std::array<std::string_view, kCollectiveKindCount> kNames = {"all_reduce", "all_gather", "reduce_scatter",
-                                                                         "all_to_all", "broadcast"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 const std::vector<Segment>& segments_of(const CostTable& costs, const Action& action) {
   static const std::vector<Segment> kNone;
   const SegmentsByPart& by_part = costs.stages[action.stage].segments[static_cast<std::size_t>(action.op)];

@@ -14,7 +14,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// Returns "std::out_of_range".
+/// Returns the readable name of the error's type, e.g. "std::out_of_range".
 std::string type_name_of(const std::exception& error) {
   int status = 0;
   const char* name = typeid(error).name();

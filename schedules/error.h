@@ -1,7 +1,7 @@
 #pragma once
-// What Plumb throws. An InputError is the user's to mend: its text is one sentence with the place and the remedy, and
-// the command line prints it and exits 1. What has no feasible answer is a value, never an exception; a bug of ours is
-// an assert.
+// The exceptions that Plumb throws. An InputError is the user's to mend: its text is one sentence with the place and
+// the remedy, and the command line prints it and exits 1. A question without a feasible answer gives a value, never an
+// exception. A bug of ours is an assert.
 
 #include <exception>
 #include <stdexcept>
@@ -27,8 +27,9 @@ class ScheduleError : public InputError {
   using InputError::InputError;
 };
 
-/// Returns what a user is told of any exception, in one sentence: an InputError's own; of what the system or the memory
-/// refuses, what to do; of any other, that it is a fault of Plumb's own. No library's wording is handed on.
+/// Returns the one sentence that a user is told of any exception. For an InputError it is the error's own text. For an
+/// error of the system or the memory it says what to do. For any other it says that the fault is Plumb's own. No
+/// library's wording is handed on.
 std::string sentence_of(const std::exception& error);
 
 }}  // namespace plumb::schedules

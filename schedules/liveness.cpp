@@ -5,7 +5,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// What an action takes before it runs and gives back after it.
+/// The activations that an action takes before it runs and gives back after it.
 struct Turnover {
   int taken = 0;
   int given_back = 0;

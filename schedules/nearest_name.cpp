@@ -11,7 +11,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr std::size_t kLongestWord = 200;  // longer ones are no slips of the hand
+constexpr std::size_t kLongestWord = 200;  // longer words are no slips of the hand
 constexpr std::size_t kShortestPart = 3;
 constexpr std::size_t kMostListed = 24;
 
@@ -21,7 +21,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Insertions, removals and substitutions, and exchanges of neighbours (optimal string alignment).
+/// Counts insertions, removals, substitutions and exchanges of neighbours (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -38,7 +38,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// True if one may have been meant by the other: a third of the letters differ at most, or one is a part of the other.
+/// True if one may have been meant by the other: at most a third of the letters differ, or one is a part of the other.
 bool is_near(std::string_view word, std::string_view candidate, std::size_t distance) {
   const std::size_t shorter = std::min(word.size(), candidate.size());
   const std::size_t longer = std::max(word.size(), candidate.size());

@@ -1,8 +1,8 @@
 #pragma once
-// The process grid: which (dp, pp, cp, tp) a world rank is, and which ranks form a group with it.
+// The process grid says which (dp, pp, cp, tp) a world rank is, and which ranks form a group with it.
 //
-// Order, fastest first: tp, cp, dp, pp (Megatron-LM's default, where tensor-parallel ranks are neighbours and a
-// pipeline stage is a contiguous block of tp * cp * dp ranks). Expert parallelism divides the cp * dp ranks of a stage:
+// The order, fastest first, is tp, cp, dp, pp: Megatron-LM's default, where tensor-parallel ranks are neighbours and a
+// pipeline stage is a contiguous block of tp * cp * dp ranks. Expert parallelism divides the cp * dp ranks of a stage:
 // it adds groups, not ranks.
 //
 //   ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
@@ -34,18 +34,19 @@ struct GridCoordinates {
   friend bool operator==(const GridCoordinates&, const GridCoordinates&) = default;
 };
 
-/// tensor * context * data * pipeline.
+/// Returns tensor * context * data * pipeline.
 int world_size(const ProcessGrid& grid);
 
 /// Both throw SpecError if the rank or a coordinate lies outside the grid.
 GridCoordinates coordinates_of(const ProcessGrid& grid, int world_rank);
 int world_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 
-/// Which of `grid.expert` shares of the experts a rank has.
+/// Returns which of the `grid.expert` shares of the experts a rank has.
 int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 
-/// The ranks that differ from `world_rank` in that dimension alone, ascending, itself included. kExpert: blocks of
-/// `expert` consecutive ranks of the stage's cp * dp ranks. Throws SpecError if the rank lies outside the grid.
+/// Returns the ranks that differ from `world_rank` in that dimension alone, ascending, itself included. The groups of
+/// kExpert are blocks of `expert` consecutive ranks of the stage's cp * dp ranks. Throws SpecError if the rank lies
+/// outside the grid.
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank);
 
 }}  // namespace plumb::schedules

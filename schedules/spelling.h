@@ -1,5 +1,5 @@
 #pragma once
-// Names as people spell them: "Llama 3.1 8B" and "llama-3.1-8b", "ScheduleInterleaved1F1B" and "interleaved-1f1b".
+// Finds names as people spell them: "Llama 3.1 8B" is "llama-3.1-8b", "ScheduleInterleaved1F1B" is "interleaved-1f1b".
 
 #include <span>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace schedules {
 
-/// Of `text`, in lower case, the letters and digits of ASCII alone.
+/// Returns the ASCII letters and digits of `text` alone, in lower case.
 std::string letters_and_digits(std::string_view text);
 
 struct Spelling {
@@ -15,7 +15,7 @@ struct Spelling {
   std::string_view means;
 };
 
-/// What the first of `spellings` with that text means; empty if there is none.
+/// Returns the meaning of the first of `spellings` with that text, or an empty string if there is none.
 std::string_view meaning(std::span<const Spelling> spellings, std::string_view text);
 
 }}  // namespace plumb::schedules

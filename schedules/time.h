@@ -10,42 +10,43 @@
 
 namespace plumb { inline namespace schedules {
 
-/// A cost: what a kernel, a message or a step is estimated to last.
+/// A cost: the estimated length of a kernel, a message or a step.
 using Seconds = std::chrono::duration<double>;
 
-/// A point on (or a distance along) a timeline. Range: +-9.2e6 s, about 106 days.
+/// A point on (or a distance along) a timeline. Its range is +-9.2e6 s, about 106 days.
 using SimTime = std::chrono::duration<std::int64_t, std::pico>;
 
-/// The longest that one cost may last, a quarter of SimTime's range (27 days), and the latest moment that an engine
-/// simulates, half of it (53 days): a moment and two costs behind it are always representable. An engine that would
-/// come further refuses with refuse_late_moment.
+/// The longest that one cost may last is a quarter of SimTime's range (27 days). The latest moment that an engine
+/// simulates is half of the range (53 days). A moment and two costs behind it are therefore always representable. An
+/// engine that would come further refuses with refuse_late_moment.
 inline constexpr SimTime kLongestCost = SimTime::max() / 4;
 inline constexpr SimTime kLatestMoment = 2 * kLongestCost;
 
-/// True for what to_sim_time takes.
+/// True for the costs that to_sim_time takes.
 bool is_simulable(Seconds cost);
 
-/// `cost` rounded to the nearest picosecond, ties away from zero. Throws SpecError if it is not finite, is negative, or
-/// exceeds kLongestCost; `of` is what has it, with the place where it was given: "--costs: f", "F of stage 3".
+/// Returns `cost` rounded to the nearest picosecond, ties away from zero. Throws SpecError if it is not finite, is
+/// negative, or exceeds kLongestCost. `of` names the thing that has the cost, with the place where it was given:
+/// "--costs: f", "F of stage 3".
 SimTime to_sim_time(Seconds cost, std::string_view of = "a time");
 
-/// Returns that many picoseconds, which the caller has rounded, or kLatestMoment where they are more, however many.
+/// Returns that many picoseconds, which the caller has rounded, or kLatestMoment if they are more.
 inline SimTime at_most_latest(double picoseconds) {
   constexpr auto kMost = static_cast<double>(kLatestMoment.count());
   return picoseconds < kMost ? SimTime{static_cast<std::int64_t>(picoseconds)} : kLatestMoment;
 }
 
-/// a + b. Throws SpecError if SimTime does not hold it.
+/// Returns a + b. Throws SpecError if SimTime does not hold it.
 SimTime checked_sum(SimTime a, SimTime b);
 
-/// Throws the SpecError of an engine whose `what` ("the step", "1B3 of replica 0") would end after kLatestMoment;
-/// `because` names what is long, "" where that is not known.
+/// Throws the SpecError of an engine whose `what` ("the step", "1B3 of replica 0") would end after kLatestMoment.
+/// `because` names what is long, and is "" where that is not known.
 [[noreturn]] void refuse_late_moment(std::string_view what, std::string_view because = "");
 
-/// The same time as a double in seconds (exact up to 2^53 ps = 2.5 hours).
+/// Returns the time as a double in seconds (exact up to 2^53 ps = 2.5 hours).
 Seconds to_seconds(SimTime time);
 
-/// The same as a number, to be printed.
+/// Returns the time in seconds as a number, to be printed.
 inline double seconds(SimTime time) {
   return to_seconds(time).count();
 }

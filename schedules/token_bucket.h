@@ -1,6 +1,7 @@
 #pragma once
-// A network card that lets a burst pass at once after an idle time and the rest at its rate, first in first out: a
-// token bucket, as tc's tbf is one. Counted in time: a message needs bytes / rate, the burst is worth its bytes / rate.
+// A token bucket, as tc's tbf is one: a network card that lets a burst pass at once after an idle time and the rest at
+// its rate, first in first out. It counts in time: a message needs bytes / rate, and the burst is worth its bytes /
+// rate.
 
 #include <algorithm>
 
@@ -10,8 +11,8 @@ namespace plumb { inline namespace schedules {
 
 class TokenBucket {
  public:
-  /// A message that is ready at that moment, behind all that passed before: when its last byte has left. The bucket is
-  /// full at the beginning. Between messages it fills with time, up to `burst`.
+  /// Passes a message that is ready at that moment, behind all that passed before. Returns when its last byte has left.
+  /// The bucket is full at the beginning. Between messages it fills with time, up to `burst`.
   SimTime pass(SimTime ready, SimTime needed, SimTime burst) {
     const SimTime start = std::max(ready, free_at_);
     const SimTime tokens = is_full_ ? burst : std::min(burst, tokens_ + (start - free_at_));
@@ -21,7 +22,7 @@ class TokenBucket {
     return free_at_;
   }
 
-  /// When the last byte of the last message has left.
+  /// Returns when the last byte of the last message has left.
   SimTime free_at() const { return free_at_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
+/// Adds up each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
 std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const ActionTimes& times, SimTime makespan) {
   std::vector<RankStatistics> ranks;
   std::size_t id = 0;

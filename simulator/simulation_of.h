@@ -1,5 +1,5 @@
 #pragma once
-// What the times of all actions amount to: sums, memory, critical path and timeline of a Simulation.
+// Makes the sums, memory, critical path and timeline of a Simulation from the times of all actions.
 
 #include <optional>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace plumb { inline namespace simulator {
 
-/// `table` is that of `lowered`, `times` are of the replica of that number, `makespan` is the end of the last action
-/// and `path` the critical path to it, which the timeline shows as far as it is of that replica; nothing: no timeline
-/// is made.
+/// Returns the Simulation. `table` is that of `lowered`, `times` are of the replica of that number, and `makespan` is
+/// the end of the last action. `path` is the critical path to it, which the timeline shows as far as it is of that
+/// replica; without it no timeline is made.
 Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
                          const ActionTimes& times, SimTime makespan, std::optional<std::vector<CriticalStep>> path,
                          int replica = 0);

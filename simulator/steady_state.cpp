@@ -19,7 +19,8 @@ constexpr int kFirstPeriods = 4;
 /// Times may repeat only after several periods, up to this many.
 constexpr std::size_t kMostBlocksACycle = 12;
 
-/// A step in terms that do not depend on where it stands: how many steps ago what it reads was written, 0 for never.
+/// A step in terms that do not depend on where it stands: how many steps ago each register that it reads was written, 0
+/// for never.
 struct RelativeStep {
   std::uint32_t kind = 0;
   std::int64_t from = 0;
@@ -30,7 +31,7 @@ struct RelativeStep {
 };
 
 std::vector<RelativeStep> relative_steps(const CompiledSchedule& compiled) {
-  std::vector<std::int64_t> written(compiled.registers, -1);  // [register] by which step
+  std::vector<std::int64_t> written(compiled.registers, -1);  // [register] the step that wrote it
   std::vector<RelativeStep> result;
   result.reserve(compiled.steps.size());
   for (const Step& step : compiled.steps) {
@@ -63,10 +64,10 @@ struct Stretch {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t block = 0;
-  std::size_t reach = 0;  ///< no step of it reads what was written more steps ago
+  std::size_t reach = 0;  ///< no step of it reads a register that was written more steps ago
 };
 
-/// Where `longer` has one more block than `shorter`; nothing if that is not all in which they differ.
+/// Returns the stretch where `longer` has one more block than `shorter`, or nothing if they differ in more than that.
 std::optional<Stretch> stretch_of(const CompiledSchedule& shorter, const CompiledSchedule& longer) {
   if (longer.steps.size() <= shorter.steps.size() || !same_kinds(shorter.kinds, longer.kinds)) return std::nullopt;
   const std::vector<RelativeStep> a = relative_steps(shorter);
@@ -92,7 +93,7 @@ struct Cycle {
 std::optional<Cycle> cycle_of(const Stretch& stretch, const std::vector<Moments>& moments) {
   for (std::size_t blocks = 1; blocks <= kMostBlocksACycle; ++blocks) {
     const std::size_t steps = blocks * stretch.block;
-    std::size_t equal = 0;  // steps in a row with one shift
+    std::size_t equal = 0;  // steps in a row that have one shift
     SimTime shift{0};
     for (std::size_t i = stretch.begin; i + 2 * steps < stretch.end; ++i) {
       const SimTime start_shift = moments[i + steps].start - moments[i].start;
@@ -130,7 +131,7 @@ struct Extrapolated {
 };
 Extrapolated extrapolate(const CompiledSchedule& compiled, const std::vector<StepCost>& costs,
                          const std::vector<Moments>& moments, const Cycle& cycle, std::int64_t cycles) {
-  // No moment is later than the last of the shorter schedule, shifted, and a rank is busy no longer than that.
+  // No moment is later than the last one of the shorter schedule, shifted, and a rank is busy no longer than that.
   const double last_shift = static_cast<double>(cycles) * static_cast<double>(cycle.shift.count());
   if (last_shift > static_cast<double>(kLatestMoment.count()))
     refuse_late_moment("the step", longest_part(compiled, costs));
@@ -156,7 +157,8 @@ Extrapolated extrapolate(const CompiledSchedule& compiled, const std::vector<Ste
 /// One try with a shorter schedule.
 struct Attempt {
   std::optional<Simulation> simulation;
-  int missing_blocks = 0;  ///< so many periods more, and what is left out is whole cycles
+  /// So many periods more, and the part that is left out is whole cycles.
+  int missing_blocks = 0;
 };
 
 Attempt attempt(const RepeatingSchedule& repeating, int microbatches, const CostTable& costs, Sends sends) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a simulation adds up to.
+// Adds up the sums of a simulation.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace plumb { inline namespace simulator {
 
-/// A Simulation with its sums: times and bubbles of [rank] `ranks`, peaks of [rank] `memory`.
+/// Returns a Simulation with its sums: times and bubbles of [rank] `ranks`, peaks of [rank] `memory`.
 Simulation summary_of(const std::vector<RankStatistics>& ranks, SimTime makespan,
                       const std::vector<RankMemory>& memory);
 

@@ -13,7 +13,7 @@ namespace {
 /// An action that another waits for.
 struct Awaited {
   std::int32_t id = 0;
-  bool inside = false;  ///< for a moment of it, not for its end
+  bool inside = false;  ///< true if a moment of it is waited for, not its end
 };
 
 /// The actions that each action waits for, by id.
@@ -32,7 +32,8 @@ class Predecessors {
     std::vector<std::int32_t> next(first_.begin(), first_.end() - 1);
     for (const Dependency& dependency : kept)
       from_[next[dependency.to]++] = {.id = dependency.from, .inside = dependency.wait == Wait::kInside};
-    // The second of an overlapped pair waits for what the first waits for, and so do copies that reduce together.
+    // The second of an overlapped pair waits for the spans that the first waits for, and so do copies that reduce
+    // together.
     std::int32_t id = 0;
     for (const auto& actions : schedule.ranks) {
       for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
@@ -58,16 +59,17 @@ class Predecessors {
   }
 
   ActionIds ids_;
-  std::vector<std::int32_t> first_;  ///< [id + 1] of its entries in from_
+  std::vector<std::int32_t> first_;  ///< [id + 1] first of its entries in from_
   std::vector<Awaited> from_;
-  std::vector<std::int32_t> stands_for_;  ///< [id]
+  std::vector<std::int32_t> stands_for_;  ///< [id] the action whose entries it shares
 };
 
 const Span& span_at(const Timeline& timeline, const ActionPlace& place) {
   return timeline.ranks[place.rank].spans[place.position];
 }
 
-/// When what a span waits for had happened. A moment inside an action left no trace but that the span began.
+/// Returns when the event that a span waits for had happened. A moment inside an action left no trace but that the
+/// waiting span began.
 SimTime happened(const Span& awaited, const Span& waiting, bool inside) {
   return inside ? std::min(awaited.end, waiting.start) : awaited.end;
 }
@@ -123,7 +125,7 @@ std::vector<ChainLink> latest_chain(const Timeline& timeline) {
     if (last < 0 || end_of(id) > end_of(last)) last = id;
   }
   std::vector<ChainLink> chain;
-  std::vector<bool> visited(static_cast<std::size_t>(actions), false);  // a file may hold what never ran
+  std::vector<bool> visited(static_cast<std::size_t>(actions), false);  // a file may hold an order that never ran
   while (last >= 0 && !visited[last]) {
     visited[last] = true;
     const ActionPlace place = place_of(ids, last);

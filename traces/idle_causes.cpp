@@ -18,7 +18,7 @@ SimTime& of(IdleByCause& idle, IdleCause cause) {
   return idle[static_cast<std::size_t>(cause)];
 }
 
-/// What is left of a gap, put down cause by cause from its start on.
+/// The rest of a gap, which is put down cause by cause from its start on.
 class Gap {
  public:
   Gap(SimTime start, SimTime end, IdleByCause& idle) : now_(start), end_(end), idle_(idle) {}
@@ -35,7 +35,7 @@ class Gap {
   IdleByCause& idle_;
 };
 
-/// When the input of each rank's next forward is there.
+/// Finds when the input of each rank's next forward is there.
 class NextForwards {
  public:
   NextForwards(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
@@ -50,7 +50,7 @@ class NextForwards {
     }
   }
 
-  /// Of the forward that is listed first behind a span; SimTime::max() if none is.
+  /// Returns that moment for the forward that is listed first behind a span; SimTime::max() if none is.
   SimTime ready(std::size_t rank, std::size_t span) const { return ready_[rank][span]; }
 
  private:
@@ -78,7 +78,7 @@ class Collector {
   Collector(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
       : timeline_(timeline), awaited_(last_awaited(timeline, schedule, table)), forwards_(timeline, schedule, table) {}
 
-  /// The gap in front of a rank's compute action.
+  /// Puts the gap in front of a rank's compute action down to its causes.
   void explain(Gap& gap, std::size_t rank, std::size_t span) const {
     const Span& action = timeline_.ranks[rank].spans[span];
     const ChainLink awaited = awaited_[rank][span];
@@ -126,7 +126,8 @@ class Collector {
   NextForwards forwards_;
 };
 
-/// Moves what a rank with `less_work` than the busiest waits in any order from waiting for others to imbalance.
+/// Moves the time that a rank with `less_work` than the busiest waits in any order from waiting for others to
+/// imbalance.
 void take_imbalance(IdleByCause& idle, SimTime less_work) {
   for (const IdleCause waiting : {IdleCause::kActivation, IdleCause::kGradient, IdleCause::kMemoryLimit}) {
     const SimTime taken = std::min(of(idle, waiting), less_work);
@@ -157,7 +158,7 @@ std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
   const Collector collector(timeline, schedule, table);
   std::vector<IdleByCause> ranks(timeline.ranks.size(), IdleByCause{});
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    SimTime now = start;  // the end of what the rank has computed so far
+    SimTime now = start;  // the end of the rank's computing so far
     bool first = true;
     for (std::size_t i = 0; i < timeline.ranks[r].spans.size(); ++i) {
       const Span& span = timeline.ranks[r].spans[i];

@@ -5,7 +5,8 @@
 namespace plumb { inline namespace traces {
 namespace {
 
-/// Length of the union of compute spans. `spans` are by start but for what a measurement may have disordered.
+/// Adds up the compute spans of a rank; `busy` is the length of their union. They are in order of start unless a
+/// measurement has disordered them.
 RankStatistics rank_statistics(const RankTimeline& rank) {
   std::vector<std::pair<SimTime, SimTime>> compute;
   for (const Span& span : rank.spans) {

@@ -11,14 +11,15 @@ namespace plumb { inline namespace traces {
 
 struct OpTotal {
   std::int64_t count = 0;
-  Seconds total{0};  ///< sum of durations, which may exceed SimTime's range; the two actions of an overlapped pair
-                     ///< count their common time each
+  /// Sum of durations, which may exceed SimTime's range. The two actions of an overlapped pair count their common time
+  /// each.
+  Seconds total{0};
 };
 
 struct RankStatistics {
-  SimTime first_start{0};              ///< of the first compute action
-  SimTime last_end{0};                 ///< of the last one
-  SimTime busy{0};                     ///< some compute action runs; what overlaps counts once
+  SimTime first_start{0};              ///< start of the first compute action
+  SimTime last_end{0};                 ///< end of the last compute action
+  SimTime busy{0};                     ///< time in which some compute action runs; overlapping actions count once
   SimTime idle{0};                     ///< makespan - busy
   std::int64_t peak_memory_bytes = 0;  ///< 0 without memory samples
 };
@@ -31,10 +32,10 @@ struct Statistics {
   std::array<OpTotal, kOpCount> ops{};  ///< [op]
 };
 
-/// A timeline without spans has all zeros.
+/// Returns the statistics of a timeline; all are zero without spans.
 Statistics statistics_of(const Timeline& timeline);
 
-/// The end of the last span minus the start of the first; 0 without spans.
+/// Returns the end of the last span minus the start of the first, or 0 without spans.
 SimTime makespan_of(const Timeline& timeline);
 
 /// The two bubbles of ranks that are busy for `busy` from `first_start` to `last_end` in a step of `makespan`.

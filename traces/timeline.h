@@ -39,8 +39,9 @@ struct MemorySample {
 using MemorySamplesByKind = std::array<std::vector<MemorySample>, kMemoryKindCount>;
 
 struct RankTimeline {
-  std::vector<Span> spans;  ///< in issue order. SEND: start to delivery of the transfer. RECV: issue to delivery.
-  std::vector<MemorySample> memory;    ///< ascending in time; the first is what the rank holds at 0
+  /// In issue order. A SEND lasts from start to delivery of the transfer, a RECV from its issue to delivery.
+  std::vector<Span> spans;
+  std::vector<MemorySample> memory;    ///< ascending in time; the first has the bytes held at 0
   MemorySamplesByKind memory_by_kind;  ///< [kind] as `memory`, which is their sum; empty where kinds are not known
 
   friend bool operator==(const RankTimeline&, const RankTimeline&) = default;
@@ -58,16 +59,16 @@ struct Timeline {
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// The stream that an operation's spans lie on.
+/// Returns the stream that an operation's spans lie on.
 Stream stream_of(Op op);
 
-/// "compute", "send", "receive", "collective".
+/// Returns "compute", "send", "receive" or "collective".
 std::string_view stream_name(Stream stream);
 
-/// What the timeline ran: the action of each span. Name and weight policy are not known.
+/// Returns the schedule that the timeline ran: the action of each span. Name and weight policy are not known.
 Schedule schedule_of(const Timeline& timeline);
 
-/// The stage's name, or "stage 3" where it has none.
+/// Returns the stage's name, or "stage 3" where it has none.
 std::string stage_name(const Timeline& timeline, int stage);
 
 }}  // namespace plumb::traces

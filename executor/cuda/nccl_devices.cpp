@@ -91,31 +91,31 @@ void NcclGpus::launch(int rank, const Gpu& gpu, const NcclRound& round) const {
   auto* comm = static_cast<ncclComm_t>(gpu.communicator->get());
   float* from = round.in_place ? gpu.to : gpu.from;
   const auto expect = [&](ncclResult_t result) {
-    check(result, fmt::format("rank {}, {} of {} bytes", rank, collective_op_name(round.op), round.bytes));
+    check(result, fmt::format("rank {}, {} of {} bytes", rank, collective_name(round.op), round.bytes));
   };
   const auto exchange = [&](std::size_t to, const float* out, std::size_t source, float* in, std::size_t elements) {
     expect(api.send(out, elements, ncclFloat, static_cast<int>(to), comm, gpu.stream));
     expect(api.receive(in, elements, ncclFloat, static_cast<int>(source), comm, gpu.stream));
   };
   switch (round.op) {
-    case CollectiveOp::kAllGather:
+    case CollectiveKind::kAllGather:
       return expect(
           api.all_gather(round.in_place ? gpu.to + own * each : from, gpu.to, each, ncclFloat, comm, gpu.stream));
-    case CollectiveOp::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       return expect(api.reduce_scatter(from, round.in_place ? gpu.to + own * each : gpu.to, each, ncclFloat, ncclSum,
                                        comm, gpu.stream));
-    case CollectiveOp::kBroadcast:
+    case CollectiveKind::kBroadcast:
       return expect(api.broadcast(from, gpu.to, count, ncclFloat, 0, comm, gpu.stream));
-    case CollectiveOp::kReduce:
+    case CollectiveKind::kReduce:
       return expect(api.reduce(from, gpu.to, count, ncclFloat, ncclSum, 0, comm, gpu.stream));
-    case CollectiveOp::kAllToAll:
+    case CollectiveKind::kAllToAll:
       expect(api.group_start());
       for (std::size_t distance = 0; distance < n; ++distance) {
         const std::size_t to = (own + distance) % n, source = (own + n - distance) % n;
         exchange(to, from + to * each, source, gpu.to + source * each, each);
       }
       return expect(api.group_end());
-    case CollectiveOp::kShift:
+    case CollectiveKind::kShift:
       expect(api.group_start());
       exchange((own + 1) % n, from, (own + n - 1) % n, gpu.to, count);
       return expect(api.group_end());
@@ -160,7 +160,7 @@ Seconds NcclGpus::run(const NcclRound& round, int times) {
 }
 
 std::vector<OverlapTimes> NcclGpus::overlap(const OverlapWork& work) {
-  const NcclRound meeting{.op = CollectiveOp::kAllReduce, .bytes = kElementBytes * ranks()};
+  const NcclRound meeting{.op = CollectiveKind::kAllReduce, .bytes = kElementBytes * ranks()};
   on_all([&](int, Gpu& gpu) {
     if (gpu.products != nullptr && gpu.products->is_of(work.half, work.product_edge)) return;
     gpu.products.reset();
@@ -214,8 +214,8 @@ std::int64_t NcclGpus::wrong_here(int rank, const Gpu& gpu, const NcclRound& rou
   check(cudaMemcpy(values.data(), gpu.to, count * sizeof(float), cudaMemcpyDeviceToHost), "a copy from the GPU");
   const std::size_t of_all = n * (n + 1) / 2;
   std::size_t first = 0, end = count;
-  if (round.op == CollectiveOp::kReduce && rank != 0) end = 0;
-  if (round.op == CollectiveOp::kReduceScatter) {
+  if (round.op == CollectiveKind::kReduce && rank != 0) end = 0;
+  if (round.op == CollectiveKind::kReduceScatter) {
     first = round.in_place ? own * each : 0;
     end = first + each;
   }
@@ -223,10 +223,10 @@ std::int64_t NcclGpus::wrong_here(int rank, const Gpu& gpu, const NcclRound& rou
   for (std::size_t i = first; i < end; ++i) {
     const std::size_t sender = i / std::max<std::size_t>(1, each);
     auto expected = static_cast<float>(of_all);
-    if (round.op == CollectiveOp::kAllGather || round.op == CollectiveOp::kAllToAll)
+    if (round.op == CollectiveKind::kAllGather || round.op == CollectiveKind::kAllToAll)
       expected = static_cast<float>(sender + 1);
-    if (round.op == CollectiveOp::kBroadcast) expected = 1;
-    if (round.op == CollectiveOp::kShift) expected = static_cast<float>((own + n - 1) % n + 1);
+    if (round.op == CollectiveKind::kBroadcast) expected = 1;
+    if (round.op == CollectiveKind::kShift) expected = static_cast<float>((own + n - 1) % n + 1);
     wrong += values[i] == expected ? 0 : 1;
   }
   return wrong;

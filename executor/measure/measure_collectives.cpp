@@ -17,9 +17,9 @@ namespace {
 constexpr int kLeastCollectiveRepeats = 5;
 constexpr int kMostCollectiveRepeats = 200;
 
-Collective collective_of(CollectiveOp op, std::span<float> values, std::span<const float> outgoing) {
-  if (op == CollectiveOp::kAllToAll) return all_to_all(values, outgoing);
-  if (op == CollectiveOp::kShift) return shift(values, outgoing);
+Collective collective_of(CollectiveKind op, std::span<float> values, std::span<const float> outgoing) {
+  if (op == CollectiveKind::kAllToAll) return all_to_all(values, outgoing);
+  if (op == CollectiveKind::kShift) return shift(values, outgoing);
   return {.op = op, .values = values};
 }
 
@@ -38,7 +38,7 @@ Moments time_repeats(const CollectiveSample& of, int repeats) {
   const auto work = [&](int rank) {
     Communicator group(transport, {"measured group", ranks}, rank, clock, of.algorithm);
     const std::int64_t elements = of.bytes / 4;
-    const bool needs_equal_blocks = of.op == CollectiveOp::kAllToAll;
+    const bool needs_equal_blocks = of.op == CollectiveKind::kAllToAll;
     std::vector<float> values(
         static_cast<std::size_t>(needs_equal_blocks ? elements - elements % of.members : elements));
     const std::vector<float> outgoing(values.size());
@@ -70,8 +70,8 @@ std::vector<Seconds> times_of(const CollectiveSample& of, int repeats) {
   return times;
 }
 
-bool has_one_algorithm(CollectiveOp op) {
-  return op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
+bool has_one_algorithm(CollectiveKind op) {
+  return op == CollectiveKind::kAllToAll || op == CollectiveKind::kShift;
 }
 
 }  // namespace
@@ -79,11 +79,11 @@ bool has_one_algorithm(CollectiveOp op) {
 std::vector<CollectiveSample> measure_collectives(const CollectiveMeasureOptions& options) {
   if (options.members < 2) throw SpecError(fmt::format("collectives of {} ranks: measure 2 or more", options.members));
   std::vector<CollectiveSample> samples;
-  for (int op = 0; op < kCollectiveOpCount; ++op)
+  for (int op = 0; op < kCollectiveKindCount; ++op)
     for (const CollectiveAlgorithm algorithm : {CollectiveAlgorithm::kRing, CollectiveAlgorithm::kTree})
       for (const std::int64_t bytes : options.sizes_bytes) {
         if (bytes < 4) throw SpecError(fmt::format("collectives of {} bytes: give 4 or more", bytes));
-        const auto kind = static_cast<CollectiveOp>(op);
+        const auto kind = static_cast<CollectiveKind>(op);
         if (algorithm == CollectiveAlgorithm::kTree && has_one_algorithm(kind)) continue;
         samples.push_back({.op = kind, .algorithm = algorithm, .members = options.members, .bytes = bytes});
       }
@@ -106,17 +106,17 @@ double algorithm_bytes_per_second(const CollectiveSample& sample) {
 double bus_bytes_per_second(const CollectiveSample& sample) {
   const double n = sample.members;
   switch (sample.op) {
-    case CollectiveOp::kAllReduce:
+    case CollectiveKind::kAllReduce:
       return algorithm_bytes_per_second(sample) * 2 * (n - 1) / n;
-    case CollectiveOp::kAllGather:
-    case CollectiveOp::kReduceScatter:
-    case CollectiveOp::kScatter:
-    case CollectiveOp::kGather:
-    case CollectiveOp::kAllToAll:
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kAllToAll:
       return algorithm_bytes_per_second(sample) * (n - 1) / n;
-    case CollectiveOp::kBroadcast:
-    case CollectiveOp::kReduce:
-    case CollectiveOp::kShift:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kShift:
       return algorithm_bytes_per_second(sample);
   }
   return 0;

@@ -10,7 +10,7 @@
 namespace plumb { inline namespace executor {
 
 struct CollectiveSample {
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRing;
   int members = 1;
   std::int64_t bytes = 0;  ///< bytes of a member's whole buffer

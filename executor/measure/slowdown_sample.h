@@ -11,7 +11,7 @@ namespace plumb { inline namespace executor {
 
 /// Times are medians over the repeats and members.
 struct SlowdownSample {
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   int members = 1;
   std::int64_t bytes = 0;         ///< bytes of a member's whole buffer in the collective
   std::int64_t product_edge = 0;  ///< edge of the square matrices that are multiplied

@@ -18,11 +18,11 @@ class PassExchanges {
 
   void all_rows(std::int64_t columns) {
     if (shape_.tensor > 1 && shape_.sequence_parallel)
-      add({.op = CollectiveOp::kAllGather, .elements = rows_ * columns});
+      add({.op = CollectiveKind::kAllGather, .elements = rows_ * columns});
   }
   void sum_rows(std::int64_t columns) {
     if (shape_.tensor > 1)
-      add({.op = shape_.sequence_parallel ? CollectiveOp::kReduceScatter : CollectiveOp::kAllReduce,
+      add({.op = shape_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
            .elements = rows_ * columns});
   }
   void add_replicated(std::int64_t count) {
@@ -36,7 +36,7 @@ class PassExchanges {
     all_reduce(shape_.tensor / std::max(1, kv_sharers) * rows_ * 2 * own.kv_heads * own.head_size);
   }
   void all_gather(std::int64_t elements) {
-    if (shape_.tensor > 1) add({.op = CollectiveOp::kAllGather, .elements = elements});
+    if (shape_.tensor > 1) add({.op = CollectiveKind::kAllGather, .elements = elements});
   }
 
   void attention(const TransformerLayer& own, bool is_backward) {
@@ -45,7 +45,7 @@ class PassExchanges {
     const std::int64_t heads = own.heads * own.head_size, keys = own.kv_heads * own.head_size;
     if (shape_.attention == ContextAttention::kUlysses) {
       const auto exchange = [&](std::int64_t columns) {
-        add({.group = ExchangeGroup::kContext, .op = CollectiveOp::kAllToAll, .elements = rows_ * columns});
+        add({.group = ExchangeGroup::kContext, .op = CollectiveKind::kAllToAll, .elements = rows_ * columns});
       };
       exchange(is_backward ? heads : heads + 2 * keys);
       exchange(heads);
@@ -53,7 +53,7 @@ class PassExchanges {
       return;
     }
     const LayerExchange block{.group = ExchangeGroup::kContext,
-                              .op = CollectiveOp::kShift,
+                              .op = CollectiveKind::kShift,
                               .elements = shape_.sequences * shape_.block_tokens * 2 * keys};
     for (int step = 0; step < n; ++step) {
       if (step + 1 < n) add(block).beside = true;
@@ -67,10 +67,10 @@ class PassExchanges {
   void route(const TransformerLayer& own) {
     if (shape_.context > 1)
       add({.group = ExchangeGroup::kContext,
-           .op = CollectiveOp::kAllGather,
+           .op = CollectiveKind::kAllGather,
            .elements = shape_.context * rows_ * own.experts_per_token});
     if (shape_.expert > 1)
-      add({.group = ExchangeGroup::kExpert, .op = CollectiveOp::kAllToAll, .elements = own.experts});
+      add({.group = ExchangeGroup::kExpert, .op = CollectiveKind::kAllToAll, .elements = own.experts});
   }
 
   /// Brings rows to the experts or back; each rank gets as many as there can be.
@@ -79,7 +79,7 @@ class PassExchanges {
     const std::int64_t to_each = most_rows_to_expert_rank(
         own, {.sequences = shape_.sequences, .tokens = shape_.tokens, .sequence = shape_.sequence}, shape_.expert);
     add({.group = ExchangeGroup::kExpert,
-         .op = CollectiveOp::kAllToAll,
+         .op = CollectiveKind::kAllToAll,
          .elements = shape_.expert * to_each * columns,
          .is_bound = true});
   }

@@ -16,7 +16,7 @@ enum class ExchangeGroup : std::uint8_t { kTensor, kContext, kExpert, kCopies, k
 
 struct LayerExchange {
   ExchangeGroup group = ExchangeGroup::kTensor;
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   std::int64_t elements = 0;  ///< elements of 4 bytes, as in Collective::values
   int root = 0;
   bool is_bound = false;  ///< true: `elements` is a bound, since the router's picks decide

@@ -11,9 +11,9 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::array kMeasuredOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter,
-                                     CollectiveOp::kBroadcast, CollectiveOp::kReduce,    CollectiveOp::kAllToAll,
-                                     CollectiveOp::kShift};
+constexpr std::array kMeasuredOps = {
+    CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
+    CollectiveKind::kReduce,    CollectiveKind::kAllToAll,  CollectiveKind::kShift};
 static_assert(kMeasuredOps.size() == kMeasuredCollectives);
 
 constexpr std::int64_t kLatencyBytes = 64 << 10;  // up to this size latency decides the time of a round
@@ -37,18 +37,18 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
   std::vector<NcclSample> samples;
   const TimeLeft time_left(options.budget);
   double ops_left = kMeasuredOps.size();
-  for (const CollectiveOp op : kMeasuredOps) {
+  for (const CollectiveKind op : kMeasuredOps) {
     const TimeLeft of_op(time_left() / ops_left--);
     Seconds last{0};  // time of the last size, with its check
     std::int64_t last_size = 0;
     for (const std::int64_t size : options.sizes_bytes) {
       const double growth =
           static_cast<double>(std::max(size, kLatencyBytes)) / static_cast<double>(std::max(last_size, kLatencyBytes));
-      const bool has_to_be = op == CollectiveOp::kShift && size <= kLinkBytes;
+      const bool has_to_be = op == CollectiveKind::kShift && size <= kLinkBytes;
       if (last_size > 0 && growth * last > of_op() && !has_to_be) continue;
       const Seconds before = of_op();
       for (const bool in_place : {false, true}) {
-        const bool exchanges = op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
+        const bool exchanges = op == CollectiveKind::kAllToAll || op == CollectiveKind::kShift;
         if (in_place && exchanges) continue;  // the values that arrive would overwrite those that leave
         const NcclRound round{.op = op, .bytes = std::max(least, size / least * least), .in_place = in_place};
         const Seconds warm_up = devices.run(round, options.warm_up);

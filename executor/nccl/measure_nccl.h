@@ -13,7 +13,7 @@ namespace plumb { inline namespace executor {
 
 /// One round of a collective over all devices.
 struct NcclRound {
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   /// Bytes of a member's whole buffer: that of the gathered result, or that which is scattered.
   std::int64_t bytes = 0;
   bool in_place = false;

@@ -10,7 +10,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::array kSlowingOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter};
+constexpr std::array kSlowingOps = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                    CollectiveKind::kReduceScatter};
 
 constexpr std::int64_t kFirstEdge = 64, kFirstBytes = 1 << 20;
 constexpr int kLeastProducts = 4, kMostProducts = 1000;
@@ -105,7 +106,7 @@ std::vector<SlowdownSample> measure_nccl_slowdown(NcclDevices& devices, const Nc
   const std::int64_t bytes = choose_bytes(overlaps, options, 4 * std::int64_t{devices.ranks()});
   std::vector<SlowdownSample> samples;
   double ops_left = kSlowingOps.size();
-  for (const CollectiveOp op : kSlowingOps) {
+  for (const CollectiveKind op : kSlowingOps) {
     const Seconds share = time_left() / ops_left--;
     if (!samples.empty() && share <= Seconds{0}) break;
     samples.push_back(measured(overlaps,

@@ -101,11 +101,11 @@ void MessageCalls::take(const Action& action, MessageKind kind, const NcclSeat& 
       replay_.policy.resharding == Resharding::kDirect)
     return;
   const StageExchanges& of = stage(action.stage);
-  calls_.exchange(
-      tensor,
-      {.op = replay_.policy.resharding == Resharding::kBroadcast ? CollectiveOp::kBroadcast : CollectiveOp::kAllGather,
-       .elements = (kind == MessageKind::kActivation ? of.input_words
-                                                     : of.output_words)[static_cast<std::size_t>(action.part)]});
+  calls_.exchange(tensor, {.op = replay_.policy.resharding == Resharding::kBroadcast ? CollectiveKind::kBroadcast
+                                                                                     : CollectiveKind::kAllGather,
+                           .elements = (kind == MessageKind::kActivation
+                                            ? of.input_words
+                                            : of.output_words)[static_cast<std::size_t>(action.part)]});
 }
 
 }}  // namespace plumb::executor

@@ -7,23 +7,23 @@ namespace {
 
 constexpr std::int64_t kWordBytes = 4;
 
-NcclKind kind_of(CollectiveOp op) {
+NcclKind kind_of(CollectiveKind op) {
   switch (op) {
-    case CollectiveOp::kBroadcast:
+    case CollectiveKind::kBroadcast:
       return NcclKind::kBroadcast;
-    case CollectiveOp::kReduce:
+    case CollectiveKind::kReduce:
       return NcclKind::kReduce;
-    case CollectiveOp::kAllGather:
+    case CollectiveKind::kAllGather:
       return NcclKind::kAllGather;
-    case CollectiveOp::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       return NcclKind::kReduceScatter;
     default:
       return NcclKind::kAllReduce;
   }
 }
 
-bool is_rooted(CollectiveOp op) {
-  return op == CollectiveOp::kBroadcast || op == CollectiveOp::kReduce;
+bool is_rooted(CollectiveKind op) {
+  return op == CollectiveKind::kBroadcast || op == CollectiveKind::kReduce;
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ void RankCalls::start(const NcclSeat& seat, const LayerExchange& exchange, std::
     call.peer = (seat.member - distance + seat.members) % seat.members;
     started.push_back(add(call, behind));
   };
-  if (exchange.op == CollectiveOp::kShift) {
+  if (exchange.op == CollectiveKind::kShift) {
     call.group = new_group();
     pair(1);
-  } else if (exchange.op == CollectiveOp::kAllToAll) {
+  } else if (exchange.op == CollectiveKind::kAllToAll) {
     call.group = new_group();
     call.bytes /= seat.members;
     for (std::int32_t distance = 1; distance < seat.members; ++distance) pair(distance);

@@ -65,7 +65,7 @@ PartExchanges::PartExchanges(const RunSpec& spec, const TrainingPlan& plan, int 
   for (const std::int64_t bound : bounds_) word_bounds_.push_back(half_ ? (bound + 1) / 2 : bound);
 }
 
-std::vector<LayerExchange> PartExchanges::shares(CollectiveOp whole, CollectiveOp by_owner,
+std::vector<LayerExchange> PartExchanges::shares(CollectiveKind whole, CollectiveKind by_owner,
                                                  const std::vector<std::int64_t>& bounds) const {
   if (shard_by_ == ShardBy::kElement) return {{.group = group_, .op = whole, .elements = bounds.back()}};
   std::vector<LayerExchange> exchanges;
@@ -79,16 +79,16 @@ std::vector<LayerExchange> PartExchanges::shares(CollectiveOp whole, CollectiveO
 }
 
 std::vector<LayerExchange> PartExchanges::reduce_shares(ElementRange range) const {
-  return shares(CollectiveOp::kReduceScatter, CollectiveOp::kReduce, clipped_bounds(bounds_, range));
+  return shares(CollectiveKind::kReduceScatter, CollectiveKind::kReduce, clipped_bounds(bounds_, range));
 }
 
 std::vector<LayerExchange> PartExchanges::gather_words(ElementRange range) const {
-  return shares(CollectiveOp::kAllGather, CollectiveOp::kBroadcast, clipped_bounds(word_bounds_, range));
+  return shares(CollectiveKind::kAllGather, CollectiveKind::kBroadcast, clipped_bounds(word_bounds_, range));
 }
 
 std::vector<LayerExchange> PartExchanges::reduction(std::size_t bucket) const {
   if (copies_ == 1) return {};
-  if (zero_ == 0) return {{.group = group_, .op = CollectiveOp::kAllReduce, .elements = buckets_[bucket].count}};
+  if (zero_ == 0) return {{.group = group_, .op = CollectiveKind::kAllReduce, .elements = buckets_[bucket].count}};
   if (zero_ == 1) return reduce_shares(buckets_[bucket]);
   if (layerwise_) return {};
   return reduce_shares({0, places_.first_element.back()});
@@ -101,7 +101,7 @@ std::vector<LayerExchange> PartExchanges::gather() const {
 
 std::vector<LayerExchange> PartExchanges::range(ElementRange range) const {
   if (copies_ == 1 || zero_ == 0) return {};
-  return shares(CollectiveOp::kAllGather, CollectiveOp::kBroadcast, clipped_bounds(bounds_, range));
+  return shares(CollectiveKind::kAllGather, CollectiveKind::kBroadcast, clipped_bounds(bounds_, range));
 }
 
 std::vector<LayerExchange> PartExchanges::layer_reduction(std::size_t layer) const {

@@ -32,7 +32,7 @@ class PartExchanges {
   const ParameterPlaces& places() const { return places_; }
 
  private:
-  std::vector<LayerExchange> shares(CollectiveOp whole, CollectiveOp by_owner,
+  std::vector<LayerExchange> shares(CollectiveKind whole, CollectiveKind by_owner,
                                     const std::vector<std::int64_t>& bounds) const;
   std::vector<LayerExchange> reduce_shares(ElementRange range) const;
   std::vector<LayerExchange> gather_words(ElementRange range) const;

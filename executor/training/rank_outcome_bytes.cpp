@@ -41,7 +41,7 @@ RankOutcome rank_outcome_from_bytes(std::string_view bytes) {
   std::vector<std::int64_t> numbers = values.get<std::int64_t>();
   std::vector<std::int64_t> exchanged = values.get<std::int64_t>();
   values.require_end();
-  exchanged.resize(kCollectiveOpCount);
+  exchanged.resize(kCollectiveKindCount);
   std::ranges::copy(exchanged, outcome.tensor_group_bytes.begin());
   numbers.resize(kNumbers);
   outcome.skipped_steps = numbers[0];

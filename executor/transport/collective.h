@@ -11,26 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "schedules/collective_kind.h"
+
 namespace plumb { inline namespace executor {
 
-enum class CollectiveOp : std::uint8_t {
-  kBroadcast,      ///< everyone gets the root's values
-  kScatter,        ///< each member gets its block of the root's values; its other blocks are undefined
-  kGather,         ///< the root gets each member's block; the others' buffers are undefined
-  kReduce,         ///< the root gets the sum; the others' buffers are undefined
-  kAllGather,      ///< everyone gets each member's block
-  kReduceScatter,  ///< each member gets the sum of its block; its other blocks are undefined
-  kAllReduce,      ///< everyone gets the sum
-  kAllToAll,       ///< everyone gets a block from each member, and sends one to each
-  kShift,          ///< everyone sends to the member `distance` further, and receives from the one `distance` before
-};
-inline constexpr int kCollectiveOpCount = 9;
-
-/// Returns the name: "broadcast", "all_reduce", ...
-std::string_view collective_op_name(CollectiveOp op);
-
 struct Collective {
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   std::span<float> values;               ///< the whole buffer; in all_to_all and shift the incoming values
   std::span<const std::int64_t> bounds;  ///< [members + 1] bounds of the blocks of `values`; empty: equal blocks
   std::span<const float> outgoing;       ///< outgoing values of all_to_all and shift

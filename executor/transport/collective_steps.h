@@ -41,13 +41,13 @@ struct CollectiveSeat {
 /// that start or end at the root and pass block behind block. Block c is added from member c+1 round to member c; in
 /// reduce, from the last of the chain to the root. Not for all_to_all and shift, which have one algorithm
 /// (exchange_steps).
-std::vector<CollectiveStep> ring_steps(CollectiveOp op, const CollectiveSeat& seat);
+std::vector<CollectiveStep> ring_steps(CollectiveKind op, const CollectiveSeat& seat);
 
 /// Returns the steps by binomial trees (Thakur, Rabenseifner and Gropp 2005): ceil(log2 n) steps of the whole buffer
 /// from or to the root, or of a subtree's blocks for scatter and gather. all_gather is gather and broadcast,
 /// reduce_scatter is reduce and scatter, and all_reduce is reduce and broadcast, with member 0 as the root. Member q
 /// adds the subtrees of q+1, q+2, q+4, ... in this order. Not for all_to_all and shift.
-std::vector<CollectiveStep> tree_steps(CollectiveOp op, const CollectiveSeat& seat);
+std::vector<CollectiveStep> tree_steps(CollectiveKind op, const CollectiveSeat& seat);
 
 /// Returns the steps of all_to_all, pairwise: in step k, for k = 1 .. n-1, block i+k goes to member i+k and block i-k
 /// comes from member i-k. Sent blocks are those of the outgoing buffer.

@@ -13,8 +13,8 @@ int member_of(const CommunicatorGroup& group, int rank) {
   return static_cast<int>(place - group.ranks.begin());
 }
 
-bool exchanges(CollectiveOp op) {
-  return op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
+bool exchanges(CollectiveKind op) {
+  return op == CollectiveKind::kAllToAll || op == CollectiveKind::kShift;
 }
 
 /// Returns the given bounds, or those of equal blocks, written into `equal`.
@@ -36,7 +36,7 @@ std::span<T> blocks_of(std::span<T> values, std::span<const std::int64_t> bounds
 
 std::vector<CollectiveStep> steps_for(const Collective& collective, CollectiveAlgorithm algorithm,
                                       const CollectiveSeat& seat) {
-  if (collective.op == CollectiveOp::kAllToAll) return exchange_steps(seat);
+  if (collective.op == CollectiveKind::kAllToAll) return exchange_steps(seat);
   return algorithm == CollectiveAlgorithm::kRing ? ring_steps(collective.op, seat) : tree_steps(collective.op, seat);
 }
 
@@ -147,7 +147,7 @@ TransferTimes Communicator::perform(const Collective& collective, std::int64_t n
   const SimTime start = clock_();
   const int n = members();
   assert(collective.root >= 0 && collective.root < n);
-  if (collective.op == CollectiveOp::kShift) {
+  if (collective.op == CollectiveKind::kShift) {
     const int distance = (collective.distance % n + n) % n;
     if (distance == 0)
       std::ranges::copy(collective.outgoing, collective.values.begin());

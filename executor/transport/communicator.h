@@ -51,8 +51,8 @@ class Communicator {
   int member() const { return member_; }
   const CommunicatorGroup& group() const { return group_; }
 
-  /// Returns the bytes of the buffers (Collective::values) of all collectives so far, by CollectiveOp.
-  const std::array<std::int64_t, kCollectiveOpCount>& buffer_bytes() const { return buffer_bytes_; }
+  /// Returns the bytes of the buffers (Collective::values) of all collectives so far, by CollectiveKind.
+  const std::array<std::int64_t, kCollectiveKindCount>& buffer_bytes() const { return buffer_bytes_; }
 
   /// Runs a collective behind all that were started. Throws RunError with the group, the rank and the collective if
   /// members disagree about what comes next or nothing moves any more, or RunAborted if another rank failed first.
@@ -72,7 +72,7 @@ class Communicator {
     TransferTimes times;
     bool done = false;
   };
-  using StepsKey = std::tuple<CollectiveOp, int>;  // kind and root
+  using StepsKey = std::tuple<CollectiveKind, int>;  // kind and root
 
   TransferTimes perform(const Collective& collective, std::int64_t number);
   const std::vector<CollectiveStep>& steps_of(const Collective& collective);
@@ -84,7 +84,7 @@ class Communicator {
   const Clock clock_;
   const CollectiveAlgorithm algorithm_;
   const std::unique_ptr<PointToPoint> lines_;  // null in a group of one
-  std::array<std::int64_t, kCollectiveOpCount> buffer_bytes_{};
+  std::array<std::int64_t, kCollectiveKindCount> buffer_bytes_{};
   std::map<StepsKey, std::vector<CollectiveStep>> steps_;
   std::vector<std::int64_t> bounds_;           // [members + 1] for a collective without bounds
   std::vector<std::int64_t> outgoing_bounds_;  // [members + 1] for a collective without bounds

@@ -10,13 +10,13 @@ std::string to_text(const CommunicatorGroup& group) {
 }
 
 std::string to_text(const MoveTag& tag) {
-  std::string text(collective_op_name(tag.op));
-  if (tag.op != CollectiveOp::kAllToAll && tag.op != CollectiveOp::kShift)
+  std::string text(collective_name(tag.op));
+  if (tag.op != CollectiveKind::kAllToAll && tag.op != CollectiveKind::kShift)
     text += fmt::format(" ({})", algorithm_name(tag.algorithm));
   if (tag.elements >= 0) text += fmt::format(" of {} values", tag.elements);
-  if (tag.op == CollectiveOp::kBroadcast || tag.op == CollectiveOp::kScatter)
+  if (tag.op == CollectiveKind::kBroadcast || tag.op == CollectiveKind::kScatter)
     text += fmt::format(" from member {}", tag.root);
-  if (tag.op == CollectiveOp::kGather || tag.op == CollectiveOp::kReduce)
+  if (tag.op == CollectiveKind::kGather || tag.op == CollectiveKind::kReduce)
     text += fmt::format(" to member {}", tag.root);
   return text;
 }

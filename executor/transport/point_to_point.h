@@ -27,7 +27,7 @@ std::string to_text(const CommunicatorGroup& group);
 /// The collective to which a move belongs; both ends must give the same.
 struct MoveTag {
   std::int64_t number = 0;  ///< its number among the group's collectives, from 0
-  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveKind op = CollectiveKind::kAllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRing;
   std::int64_t elements = 0;  ///< elements of the whole buffer; -1 where members may differ
   int root = 0;

@@ -79,34 +79,34 @@ std::string_view algorithm_name(CollectiveAlgorithm algorithm) {
   return algorithm == CollectiveAlgorithm::kRing ? "ring" : "tree";
 }
 
-std::vector<CollectiveStep> ring_steps(CollectiveOp op, const CollectiveSeat& seat) {
+std::vector<CollectiveStep> ring_steps(CollectiveKind op, const CollectiveSeat& seat) {
   const int n = seat.members;
   std::vector<CollectiveStep> steps;
   switch (op) {
-    case CollectiveOp::kAllGather:
+    case CollectiveKind::kAllGather:
       go_round(steps, seat, seat.member, false);
       break;
-    case CollectiveOp::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       go_round(steps, seat, seat.member - 1, true);
       break;
-    case CollectiveOp::kAllReduce:
+    case CollectiveKind::kAllReduce:
       go_round(steps, seat, seat.member - 1, true);
       go_round(steps, seat, seat.member, false);
       break;
-    case CollectiveOp::kBroadcast:
+    case CollectiveKind::kBroadcast:
       pump(steps, chain_from_root(seat), n, false);
       break;
-    case CollectiveOp::kReduce:
+    case CollectiveKind::kReduce:
       pump(steps, chain_to_root(seat), n, true);
       break;
-    case CollectiveOp::kScatter:
+    case CollectiveKind::kScatter:
       scatter_along(steps, chain_from_root(seat), seat);
       break;
-    case CollectiveOp::kGather:
+    case CollectiveKind::kGather:
       gather_along(steps, chain_to_root(seat), seat);
       break;
-    case CollectiveOp::kAllToAll:
-    case CollectiveOp::kShift:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kShift:
       assert(false);
   }
   return steps;

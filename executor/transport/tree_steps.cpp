@@ -88,37 +88,37 @@ void gather(std::vector<CollectiveStep>& steps, const Tree& tree) {
 
 }  // namespace
 
-std::vector<CollectiveStep> tree_steps(CollectiveOp op, const CollectiveSeat& seat) {
+std::vector<CollectiveStep> tree_steps(CollectiveKind op, const CollectiveSeat& seat) {
   const Tree tree(seat);
   const Tree from_zero({.members = seat.members, .member = seat.member});
   std::vector<CollectiveStep> steps;
   switch (op) {
-    case CollectiveOp::kBroadcast:
+    case CollectiveKind::kBroadcast:
       broadcast(steps, tree);
       break;
-    case CollectiveOp::kScatter:
+    case CollectiveKind::kScatter:
       scatter(steps, tree);
       break;
-    case CollectiveOp::kGather:
+    case CollectiveKind::kGather:
       gather(steps, tree);
       break;
-    case CollectiveOp::kReduce:
+    case CollectiveKind::kReduce:
       reduce(steps, tree);
       break;
-    case CollectiveOp::kAllGather:
+    case CollectiveKind::kAllGather:
       gather(steps, from_zero);
       broadcast(steps, from_zero);
       break;
-    case CollectiveOp::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       reduce(steps, from_zero);
       scatter(steps, from_zero);
       break;
-    case CollectiveOp::kAllReduce:
+    case CollectiveKind::kAllReduce:
       reduce(steps, from_zero);
       broadcast(steps, from_zero);
       break;
-    case CollectiveOp::kAllToAll:
-    case CollectiveOp::kShift:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kShift:
       assert(false);
   }
   return steps;

@@ -28,7 +28,7 @@ bool is_attention(KernelKind kind) {
 bool is_memory_bound(KernelKind kind) {
   return !is_gemm(kind) && !is_attention(kind) && (kind < KernelKind::kWeighPicks);
 }
-/// What a product with more than itself in it reaches says nothing of others.
+/// The rate of a fused product says nothing of other kernels.
 bool is_fused_product(KernelKind kind, const std::vector<std::int64_t>& shape) {
   return is_gemm(kind) && is_fused(static_cast<GemmForm>(shape[4]));
 }
@@ -40,7 +40,7 @@ double elements_of(const KernelCall& call) {
   return call.elements_moved;
 }
 
-/// What each sample of the kernels reaches a second, ascending.
+/// Returns the rate of each sample of the chosen kernels in amounts a second, in ascending order.
 std::vector<double> rates(const Measurement& measurement, bool (*chosen)(KernelKind),
                           double (*amount)(const KernelCall&)) {
   std::vector<double> result;
@@ -70,7 +70,7 @@ void require_sane(const Measurement& measurement) {
 
 }  // namespace
 
-// Least squares of t = latency + bytes * inverse on relative errors (weights 1 / t^2).
+// The link is the least-squares fit of t = latency + bytes * inverse on relative errors (weights 1 / t^2).
 LinkSpec message_link(const Measurement& measurement) {
   double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
   std::int64_t smallest = std::numeric_limits<std::int64_t>::max(), largest = 0;

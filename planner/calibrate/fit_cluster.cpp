@@ -120,8 +120,8 @@ TrainingSpec training_of(const ClusterSpec& cluster, const ClusterEvidence& evid
   return training;
 }
 
-/// The efficiency at which each product lasts as long as measured, of those that are bound by their FLOPs and fill half
-/// of the device; by bisection, as the roofline's tiles change with it.
+/// Returns the efficiency at which each product lasts as long as measured, for the products that FLOPs bound and that
+/// fill half of the device. It is found by bisection, since the roofline's tiles change with it.
 std::vector<double> reached(ClusterSpec cluster, const TrainingSpec& training,
                             const std::vector<KernelSample>& samples) {
   constexpr double kLeast = 0.01, kMost = 16;
@@ -192,7 +192,8 @@ Prediction predicted_on(const ClusterSpec& cluster, const ClusterEvidence& evide
   return evaluation.predicted->prediction;
 }
 
-/// The efficiency at which the plan takes `seconds`, by bisection: a step is the shorter the more products reach.
+/// Fits the efficiency at which the plan takes the measured time, by bisection: a step is the shorter the more products
+/// reach.
 void fit_step_time(ClusterFit& fit, const ClusterEvidence& evidence, const MedianEstimate& measured) {
   const auto step_at = [&](double efficiency) {
     ClusterSpec cluster = fit.cluster;

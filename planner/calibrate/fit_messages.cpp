@@ -34,7 +34,7 @@ Vector solve(std::array<Vector, kLinkConstants> a, Vector b) {
   return x;
 }
 
-/// The three constants for an eager limit and a burst; nothing where one would be negative.
+/// Returns the three constants for an eager limit and a burst; nothing where one would be negative.
 std::optional<MessageLink> constants_for(const std::vector<KernelSample>& samples, std::int64_t eager,
                                          std::int64_t burst) {
   std::array<Vector, kLinkConstants> squares{};

@@ -16,7 +16,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// What the program's name before "_perf" stands for; nothing for send/recv.
+/// Returns the collective of each program's name before "_perf"; nothing for send/recv.
 const std::map<std::string_view, std::optional<CollectiveKind>>& programs() {
   static const std::map<std::string_view, std::optional<CollectiveKind>> known = {
       {"all_reduce", CollectiveKind::kAllReduce},         {"all_gather", CollectiveKind::kAllGather},
@@ -25,7 +25,7 @@ const std::map<std::string_view, std::optional<CollectiveKind>>& programs() {
   return known;
 }
 
-/// Without what mpirun and srun put before a rank's line: "[1,0]<stdout>:", "[0] ", "0: ".
+/// Returns the line without the prefix that mpirun and srun put before a rank's line: "[1,0]<stdout>:", "[0] ", "0: ".
 std::string_view without_prefix(std::string_view line) {
   if (line.starts_with('[')) {
     const std::size_t end = line.find(']');
@@ -40,7 +40,7 @@ std::string_view without_prefix(std::string_view line) {
 /// Programs of nccl-tests whose exchanges Plumb does not price.
 constexpr std::array<std::string_view, 4> kOtherPrograms{"reduce", "gather", "scatter", "hypercube"};
 
-/// Returns where the text names the program as a word of its own: "reduce_perf" is not in "all_reduce_perf".
+/// Returns the place where the text names the program as a word of its own: "reduce_perf" is not in "all_reduce_perf".
 std::size_t find_program(std::string_view text, std::string_view name) {
   const std::string word = fmt::format("{}_perf", name);
   const auto continues = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -49,7 +49,7 @@ std::size_t find_program(std::string_view text, std::string_view name) {
   return at;
 }
 
-/// The first program that the text names, known or not.
+/// Returns the first program that the text names, known or not.
 std::optional<std::string_view> program_in(std::string_view text) {
   std::optional<std::string_view> found;
   std::size_t first = std::string_view::npos;
@@ -62,14 +62,15 @@ std::optional<std::string_view> program_in(std::string_view text) {
   return found;
 }
 
-/// What the header says of the rows.
+/// The columns of the rows by the header.
 struct Columns {
   bool in_place = true;  ///< times in place stand behind those out of place
   bool errors = false;   ///< before 2.13: the largest difference in the place of the number of wrong values
   bool redop = false;    ///< the reduction's operation stands behind the type
 };
 
-/// Reads the line that heads the rows. Without one, both times are there, as the programs print by default.
+/// Reads the line that heads the rows. Without such a line both times are there, since the programs print both by
+/// default.
 Columns columns_of(std::string_view text) {
   Columns columns;
   for (const std::string_view line : lines_of(text)) {
@@ -96,8 +97,8 @@ void check_values(std::string_view word, const Columns& columns, const std::stri
   }
 }
 
-/// A log is what its name or its header says; the operation of its rows must say the same: "none" where nothing is
-/// reduced. sendrecv_perf prints one, whatever it is.
+/// The operation of the rows must agree with the log's name or header: it is "none" where nothing is reduced.
+/// sendrecv_perf prints an operation, whatever it is.
 void check_operation(std::string_view operation, std::string_view program, const std::string& file,
                      std::size_t number) {
   const auto kind = programs().at(program);
@@ -110,7 +111,7 @@ void check_operation(std::string_view operation, std::string_view program, const
                   operation, program, reduces ? "reduces" : "reduces nothing", reduces ? "all_gather" : "all_reduce"));
 }
 
-/// A row's size and both times; nothing where the line is none.
+/// Returns a row's size and both times; nothing where the line is no row.
 std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, std::string_view program,
                                 const std::string& file, std::size_t number) {
   constexpr std::size_t kOfOne = 4;  // time, algbw, busbw, wrong
@@ -125,7 +126,7 @@ std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, s
         file, number,
         fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(), least));
   }
-  // Before 2.13 nothing stands under "redop" where nothing is reduced.
+  // The programs before 2.13 print nothing under "redop" where nothing is reduced.
   if (columns.redop && words.size() > least && !whole_number<double>(words[3]))
     check_operation(words[3], program, file, number);
   const std::size_t first = words.size() - timed, second = words.size() - kOfOne;
@@ -145,7 +146,7 @@ std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, s
       .bytes = *bytes, .out_of_place = Seconds{*out_of_place * kMicro}, .in_place = Seconds{*in_place * kMicro}};
 }
 
-/// Ranks by host from the lines "#  Rank  0 Group  0 Pid  1 on  host device ...".
+/// Counts ranks by host from the lines "#  Rank  0 Group  0 Pid  1 on  host device ...".
 class Hosts {
  public:
   void read(std::string_view line) {

@@ -1,5 +1,5 @@
 #pragma once
-// Lines and words of a log, with the numbers to name them by.
+// Lines and words of a log, and errors that name them by number.
 
 #include <optional>
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace plumb { inline namespace planner {
 
-/// Without line ends; a carriage return before one is dropped too.
+/// Returns the lines without line ends; a carriage return before one is dropped too.
 std::vector<std::string_view> lines_of(std::string_view text);
 
-/// What blanks and tabs separate.
+/// Returns the words that blanks and tabs separate.
 std::vector<std::string_view> words_of(std::string_view line);
 
-/// What `separator` separates, without blanks around it.
+/// Returns the cells that `separator` separates, without blanks around them.
 std::vector<std::string_view> cells_of(std::string_view line, char separator);
 
 /// Throws SpecError with the place of a line that is counted from 0.
 [[noreturn]] void fail_at_line(const std::string& file, std::size_t line, const std::string& message);
 
-/// The number that stands behind the first `key` of the line, blanks between them; thousands may have commas. Nothing
-/// if there is no key or no number behind it.
+/// Returns the number that stands behind the first `key` of the line, blanks between them; thousands may have commas.
+/// Returns nothing if there is no key or no number behind it.
 std::optional<double> number_behind(std::string_view line, std::string_view key);
 
 }}  // namespace plumb::planner

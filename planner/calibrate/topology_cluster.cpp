@@ -9,10 +9,10 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// NVLinks of a device at the most: NVLink 4 and 5 (NVIDIA, H100 and B200 data sheets).
+/// A device has at most so many NVLinks: NVLink 4 and 5 (NVIDIA, H100 and B200 data sheets).
 constexpr int kMostNvLinks = 18;
 
-/// The fewest NVLinks between two GPUs; 0 if a pair has none.
+/// Returns the fewest NVLinks between two GPUs; 0 if a pair has none.
 int links_of_all_pairs(const MachineTopology& found) {
   int links = kMostNvLinks;
   for (std::size_t a = 0; a < found.gpus.size(); ++a)
@@ -23,14 +23,14 @@ int links_of_all_pairs(const MachineTopology& found) {
   return links;
 }
 
-/// The slowest known figure of all GPUs; nothing if one is not known.
+/// Returns the slowest figure of all GPUs; nothing if one is not known.
 std::optional<double> slowest(const std::vector<TopologyGpu>& gpus, double TopologyGpu::*figure) {
   double least = gpus.front().*figure;
   for (const TopologyGpu& gpu : gpus) least = std::min(least, gpu.*figure);
   return least > 0 ? std::optional(least) : std::nullopt;
 }
 
-/// NICs that a GPU reaches without leaving its PCIe switch; all of them if there is none.
+/// Returns the NICs that a GPU reaches without leaving its PCIe switch; all of them if there is none.
 std::vector<TopologyNic> near_nics(const MachineTopology& found) {
   std::vector<TopologyNic> near;
   for (std::size_t nic = 0; nic < found.nics.size(); ++nic)
@@ -55,7 +55,7 @@ void set_node(const MachineTopology& found, ClusterSpec& cluster, const std::str
           "give a --base whose node has the hub \"pcie\"",
           source));
     if (pcie) link.bytes_per_second = *pcie;
-    if (cluster.wiring.hub != NodeHub::kPcie) link.efficiency = 1;  // what NVLink reaches says nothing here
+    if (cluster.wiring.hub != NodeHub::kPcie) link.efficiency = 1;  // NVLink's efficiency says nothing of PCIe
     cluster.wiring.hub = NodeHub::kPcie;
   } else {
     const bool is_mesh = gpus > 2 && (gpus - 1) * links <= kMostNvLinks;

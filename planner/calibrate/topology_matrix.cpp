@@ -12,7 +12,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// Without the escape sequences that underline a terminal's head line.
+/// Returns the text without the escape sequences that underline a terminal's head line.
 std::string without_colours(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +42,7 @@ std::optional<DevicePath> path_of(std::string_view cell) {
   return std::nullopt;
 }
 
-/// A column or row: GPU or NIC, and which.
+/// A column or row: a GPU or a NIC, and its number.
 struct Label {
   bool is_gpu = false;
   int number = 0;

@@ -14,15 +14,15 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// What one framework prints. Of two forms in one log the one that stands first here counts.
+/// The form of one framework's lines. If a log has two forms, the one that stands first here counts.
 struct LogForm {
   std::string_view framework;
-  std::string_view mark;  ///< what else the line of a step has
-  std::string_view key;   ///< in front of the number
+  std::string_view mark;  ///< text that the line of a step has besides the key
+  std::string_view key;   ///< text in front of the number
   LogUnit unit = LogUnit::kSeconds;
-  double scale = 1;             ///< to the unit
-  std::string_view memory_key;  ///< in front of what the allocator reserved; empty: it is not printed
-  double memory_scale = 1;      ///< to bytes
+  double scale = 1;             ///< factor to the unit
+  std::string_view memory_key;  ///< text in front of the reserved memory; empty: it is not printed
+  double memory_scale = 1;      ///< factor to bytes
   bool is_short = false;        ///< numbers such as 11.5K
 };
 
@@ -53,7 +53,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Each run of blanks as one: tables pad their columns.
+/// Returns the line with each run of blanks as one blank: tables pad their columns.
 std::string with_single_blanks(std::string_view line) {
   std::string result;
   for (const char c : line) {
@@ -68,7 +68,7 @@ bool is_step(const LogForm& form, std::string_view line) {
   return contains(line, form.mark.empty() ? form.key : form.mark);
 }
 
-/// The form of which a line has both the mark and the key; null: none.
+/// Returns the form of which a line has both the mark and the key; null if there is none.
 const LogForm* form_of(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string_view line : lines_of(text)) lines.push_back(with_single_blanks(line));
@@ -79,7 +79,7 @@ const LogForm* form_of(std::string_view text) {
   return it == kForms.end() ? nullptr : &*it;
 }
 
-/// The number behind the key, and behind what separates the two.
+/// Returns the number behind the key and the separator between the two.
 std::optional<double> value_behind(const LogForm& form, std::string_view line, std::string_view key) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -101,7 +101,7 @@ std::optional<double> value_behind(const LogForm& form, std::string_view line, s
   }
 }
 
-/// The value of a step's line, which must be there.
+/// Returns the value of a step's line, which must be there.
 double value_of(const LogForm& form, std::string_view line, const std::string& file, std::size_t number) {
   const std::optional<double> value = value_behind(form, line, form.key);
   if (!value)

@@ -5,10 +5,10 @@
 //   [Rank 0] (after 10 iterations) memory (MB) | allocated: 9000 | max allocated: 9500 | reserved: ... | max reserved:
 //   ... step:  4  loss:  7.62585  memory: 66.91GiB(37.51%)  tps: 10,050  tflops: 314.71  mfu: 13.99%
 //
-// Read are those of Megatron-LM (Megatron-DeepSpeed's too), NeMo, torchtitan, nanotron, DeepSpeed's engines, MaxText,
-// Composer (llm-foundry), torchtune, OLMo, nanoGPT and the Hugging Face Trainer's last summary. Some print a step's
-// time, some what passes through in a second. The first printed step warms up and is left out where there are more.
-// Memory is the largest that the allocator reserved, over all ranks that print it.
+// The logs of Megatron-LM (also Megatron-DeepSpeed), NeMo, torchtitan, nanotron, DeepSpeed's engines, MaxText, Composer
+// (llm-foundry), torchtune, OLMo, nanoGPT and the Hugging Face Trainer's last summary are read. Some print a step's
+// time, some a throughput. The first printed step warms up and is left out where there are more. Memory is the largest
+// that the allocator reserved, over all ranks that print it.
 
 #include <cstdint>
 #include <optional>
@@ -18,18 +18,18 @@
 
 namespace plumb { inline namespace planner {
 
-/// What a log's numbers are: seconds of a step, or steps, samples or tokens (of one device) a second.
+/// The unit of a log's numbers: seconds of a step, or steps, samples or tokens (of one device) a second.
 enum class LogUnit : std::uint8_t { kSeconds, kStepsPerSecond, kSamplesPerSecond, kTokensPerSecondOfDevice };
 
 struct TrainingLog {
-  std::string framework;  ///< who prints such logs
+  std::string framework;  ///< framework that prints such logs
   std::string file;
   LogUnit unit = LogUnit::kSeconds;
-  std::vector<double> values;  ///< of each step that is printed
+  std::vector<double> values;  ///< one for each printed step
   std::optional<std::int64_t> reserved_bytes;
 };
 
-/// A median, and one standard error of it: 1.2533 s / sqrt(n), the large-sample one of normal noise.
+/// A median and one standard error of it: 1.2533 s / sqrt(n), the large-sample error for normal noise.
 struct MedianEstimate {
   double value = 0;
   std::optional<double> standard_error;  ///< nothing for one observation
@@ -37,24 +37,24 @@ struct MedianEstimate {
 };
 MedianEstimate median_of(std::vector<double> values);
 
-/// What a step of the run is made of.
+/// The size of a step of the run.
 struct LoggedStep {
   std::int64_t samples = 1;
   std::int64_t tokens = 1;
   int devices = 1;
 };
 
-/// Seconds of such a step.
+/// Returns the seconds of such a step.
 MedianEstimate step_seconds(const TrainingLog& log, const LoggedStep& step);
 
-/// True if the text looks like such a log.
+/// Returns true if the text looks like such a log.
 bool is_training_log(std::string_view text);
 
-/// "Megatron-LM, NeMo, ...": whose logs are read.
+/// Returns the frameworks whose logs are read: "Megatron-LM, NeMo, ...".
 std::string training_log_frameworks();
 
-/// Throws SpecError "FILE:LINE: ..." if a step's line ends before its time (the log was cut), a time is not above 0, or
-/// there is no step.
+/// Reads a log. Throws SpecError "FILE:LINE: ..." if a step's line ends before its time (the log was cut), a time is
+/// not above 0, or there is no step.
 TrainingLog parse_training_log(std::string_view text, const std::string& file);
 
 }}  // namespace plumb::planner

@@ -12,7 +12,7 @@ void add(PassPrice& sum, const PassPrice& price, int count) {
   sum.host += count * price.host;
   sum.host_sharpness = std::max(sum.host_sharpness, price.host_sharpness);
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       sum.collective_seconds[group][kind] += count * price.collective_seconds[group][kind];
       sum.collective_bytes[group][kind] += count * price.collective_bytes[group][kind];
     }

@@ -81,7 +81,7 @@ GraphNode mlp(const OperatorInputs& in) {
   return {.shape = in.shape(), .layer = layer};
 }
 
-/// Statistics of each row are kept.
+/// The backward needs the statistics of each row, so the node keeps them.
 GraphNode row_norm(const OperatorInputs& in, bool bias, int statistics) {
   const std::int64_t channels = in.shape().back();
   const auto area = static_cast<double>(element_count(in.shape()));
@@ -115,7 +115,7 @@ GraphNode embedding(const OperatorInputs& in) {
   return node;
 }
 
-/// x + a learned vector for each place.
+/// Adds a learned vector for each position.
 GraphNode positions(const OperatorInputs& in) {
   require_rows(in, "positions");
   const std::int64_t rows = in.attributes.positive_integer("rows");

@@ -27,7 +27,7 @@ GraphNode of_its_output(const OperatorInputs& in) {
   return pointwise(in, false);
 }
 
-/// By a hash of each place: no mask is kept.
+/// The mask is a hash of each element's place, so that none is kept.
 GraphNode dropout(const OperatorInputs& in) {
   const double rate = in.attributes.non_negative_number("rate");
   if (rate >= 1) in.attributes.fail("rate", "nothing is left of a tensor: give a share below 1");
@@ -67,7 +67,7 @@ GraphNode multiply(const OperatorInputs& in) {
   return node;
 }
 
-/// Along the channels.
+/// Joins its inputs along the channels.
 GraphNode concat(const OperatorInputs& in) {
   GraphNode node{.shape = in.shape()};
   for (std::size_t i = 1; i < in.nodes.size(); ++i) {
@@ -83,7 +83,7 @@ GraphNode concat(const OperatorInputs& in) {
   return node;
 }
 
-/// `count` places of one axis from `from` on; an axis of one is dropped.
+/// Takes `count` places of one axis from `from` on; an axis of size one is dropped.
 GraphNode slice(const OperatorInputs& in) {
   const std::int64_t axis = in.attributes.non_negative_integer("axis"),
                      from = in.attributes.non_negative_integer_or("from", 0);

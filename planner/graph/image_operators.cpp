@@ -8,13 +8,13 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// For rows and for columns; an image of one dimension has one column.
+/// A size for rows and one for columns; an image of one dimension has one column.
 using Pair = std::array<std::int64_t, 2>;
 
 struct Image {
   Pair size{};
   std::int64_t channels = 0;
-  bool flat = false;  ///< [tokens, channels]
+  bool flat = false;  ///< true for [tokens, channels]
 };
 
 Image image_of(const OperatorInputs& in) {
@@ -32,7 +32,7 @@ TensorShape shape_of(const Image& image) {
   return {image.size[0], image.size[1], image.channels};
 }
 
-/// A number for both dimensions, or one for each.
+/// Reads one number for both dimensions, or one for each.
 Pair pair_of(const OperatorInputs& in, const Image& image, std::string_view key, std::int64_t smallest,
              std::optional<Pair> fallback, std::int64_t beside) {
   if (!in.attributes.has(key) && fallback) return *fallback;
@@ -67,7 +67,7 @@ Image windows_over(const OperatorInputs& in, const Image& image, const Windows& 
           image.size[i] + 2 * windows.padding[i], i == 0 ? "rows" : "columns", to_text(in.shape())));
     }
     output.size[i] = room / windows.stride[i] + 1;
-    // PyTorch's rule: a last window may hang over, but must begin inside the input or its left padding.
+    // This is PyTorch's rule: a last window may hang over, but must begin inside the input or its left padding.
     const bool more = ceil && room % windows.stride[i] != 0 &&
                       output.size[i] * windows.stride[i] < image.size[i] + windows.padding[i];
     if (more) ++output.size[i];
@@ -174,7 +174,7 @@ GraphNode average_pooling(const OperatorInputs& in) {
   return pooling(in, PoolingKind::kAverage);
 }
 
-/// The mean of as many windows as asked for.
+/// Averages over windows whose number is the given size.
 GraphNode adaptive_average_pooling(const OperatorInputs& in) {
   const Image image = image_of(in);
   const Pair size = pair_of(in, image, "size", 1, {}, 1);
@@ -197,8 +197,8 @@ GraphNode adaptive_average_pooling(const OperatorInputs& in) {
   return node;
 }
 
-/// Mean and variance of each channel over the batch: the input is read twice, and with its gradient twice in the
-/// backward.
+/// Normalises by the mean and variance of each channel over the batch: the forward reads the input twice, the backward
+/// reads the input and its gradient twice.
 GraphNode batch_norm(const OperatorInputs& in) {
   const std::int64_t channels = in.shape().back();
   const auto area = static_cast<double>(element_count(in.shape()));

@@ -23,11 +23,11 @@ constexpr std::int64_t kLargestTensor = std::int64_t{1} << 40;
 using Sizes = std::map<std::string, json>;
 using Names = std::map<std::string, int>;
 
-/// What a node's text may refer to.
+/// The names and words to which a node's text may refer.
 struct Scope {
-  Names nodes;         ///< by the name that is used in this scope
-  Sizes words;         ///< behind a $
-  std::string prefix;  ///< of the names of its nodes
+  Names nodes;         ///< index by the name that is used in this scope
+  Sizes words;         ///< value of each word behind a $
+  std::string prefix;  ///< beginning of the names of the scope's nodes
   int segment = -1;
 };
 
@@ -52,7 +52,7 @@ class Expansion {
     throw SpecError(fmt::format("{}: {}", place, message));
   }
 
-  /// `value` with every "$word" replaced.
+  /// Returns `value` with every "$word" replaced.
   json resolved(const json& value, const Scope& scope, const std::string& place) const {
     if (value.is_string() && value.get_ref<const std::string&>().starts_with('$')) {
       const std::string word = value.get_ref<const std::string&>().substr(1);
@@ -96,7 +96,7 @@ class Expansion {
     return inputs;
   }
 
-  /// Nodes of a list, one after the other; the scope learns their names.
+  /// Adds the nodes of a list one after the other, and their names to the scope.
   void expand(const json& list, Scope& scope, const std::string& place) {
     if (!list.is_array()) fail(place, "an array of nodes is wanted");
     if (list.size() > kMostGraphNodes) {
@@ -245,7 +245,7 @@ class Expansion {
     return value.get<std::vector<std::string>>();
   }
 
-  /// Everything that is computed serves something.
+  /// Throws SpecError if a node's output serves nothing.
   void require_read() const {
     std::vector<bool> read(nodes_.size(), false);
     for (const GraphNode& node : nodes_)
@@ -257,7 +257,7 @@ class Expansion {
     }
   }
 
-  /// A tensor that several nodes read gets the sum of their gradients.
+  /// The gradient of a tensor that several nodes read is the sum of their gradients.
   void add_sums_of_gradients() {
     std::vector<int> readers(nodes_.size(), 0);
     for (const GraphNode& node : nodes_)

@@ -1,6 +1,6 @@
 #pragma once
 // A model as a graph of layers, and its JSON form. Nodes stand in the order in which they are computed, each behind its
-// inputs; without "inputs" a node reads the one before. Blocks are written once and used many times.
+// inputs. A node without "inputs" reads the node before it. Blocks are written once and used many times.
 //
 //   {"name": "tiny", "source": "...", "sizes": {"classes": 10},
 //    "blocks": {"basic": {"parameters": ["width"], "nodes": [
@@ -13,10 +13,10 @@
 //      {"name": "stage", "block": "basic", "repeat": 3, "with": {"width": 16}},
 //      {"op": "flatten"}, {"name": "head", "op": "linear", "out": "$classes"}, {"op": "loss"}]}
 //
-// "$word" is a parameter of the block, or one of the `sizes`; a size named "sequence" is the tokens of a training
-// sequence. A block's nodes read what its use is given as "@input" (or by the names in its "inputs"); its last node is
-// what it hands on. Uses with a "repeat" are named "stage.0", "stage.1", ... ("from": 1 begins with 1), and each
-// is one unit of full recomputation.
+// "$word" is a parameter of the block, or one of the `sizes`. A size named "sequence" is the number of tokens of a
+// training sequence. A block's nodes read the inputs of its use as "@input" (or by the names in the block's "inputs");
+// the block's output is that of its last node. Uses with a "repeat" are named "stage.0", "stage.1", ... ("from": 1
+// begins with 1). Full recomputation rebuilds each use as one unit.
 
 #include <cstdint>
 #include <map>
@@ -30,7 +30,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// As it is written: what a plan file keeps.
+/// A graph as its file has it; a plan file keeps this form.
 struct LayerGraph {
   std::string definition;  ///< JSON
   std::map<std::string, std::int64_t> sizes;
@@ -38,32 +38,32 @@ struct LayerGraph {
   friend bool operator==(const LayerGraph&, const LayerGraph&) = default;
 };
 
-/// Whether the JSON of a model is a layer graph: it has "nodes".
+/// Returns true if the JSON of a model is a layer graph: it has "nodes".
 bool is_layer_graph(const nlohmann::json& json);
 
-/// Whether it uses blocks, which full recomputation rebuilds.
+/// Returns true if the graph uses blocks, which full recomputation rebuilds.
 bool has_blocks(const LayerGraph& graph);
 
-/// Throws SpecError with the place and remedy of what is wrong, for which the whole graph is worked out once.
+/// Reads the JSON form, and works out the whole graph once to check it. Throws SpecError with the place and the remedy.
 LayerGraph layer_graph_from_json(const nlohmann::json& json, const std::string& place);
 
-/// Every node with its shape, kernels and tensors. `sequence` takes the place of the size of that name. Throws
-/// SpecError naming the node (or the block) and the remedy: an operator that is not known, shapes that do not fit, an
-/// input that is no node before it, a name given twice, a "$word" that nobody defines, a block within itself, more than
-/// 2^14 nodes, no input, an end that is no loss where another node's output is unused.
+/// Returns every node with its shape, kernels and tensors. A `sequence` above 0 takes the place of the size of that
+/// name. Throws SpecError naming the node (or the block) and the remedy: an unknown operator, shapes that do not fit,
+/// an input that is no node before this one, a name given twice, a "$word" that nothing defines, a block within itself,
+/// more than 2^14 nodes, an empty graph, an output that no node reads (other than that of a loss or of the last node).
 std::vector<GraphNode> graph_nodes(const LayerGraph& graph, std::int64_t sequence = 0,
                                    const std::string& place = "graph");
 
-/// Trained parameters; a shared table counts once.
+/// Returns the number of trained parameters; a shared table counts once.
 std::int64_t parameter_count(const std::vector<GraphNode>& nodes);
 
-/// FLOPs of the products of one sample's forward, two for each multiply and add.
+/// Returns the FLOPs of the products of one sample's forward: two for each multiply and add.
 double forward_flops(const std::vector<GraphNode>& nodes);
 
-/// True if the executor runs them: a chain of its kinds from an input to a loss.
+/// Returns true if the executor runs the nodes: they are a chain of its layers from an input to a loss.
 bool is_runnable(const std::vector<GraphNode>& nodes);
 
-/// The layers of a chain that is_runnable; of others none.
+/// Returns the layers of a chain that is_runnable, and none for other graphs.
 std::vector<Layer> runnable_layers(const std::vector<GraphNode>& nodes);
 
 }}  // namespace plumb::planner

@@ -1,7 +1,7 @@
 #pragma once
 // The operators that a layer graph may name. Each reads its own attributes, checks the shapes that it is given, and
-// fills in everything that GraphNode says of it. One file a family: image_operators.cpp, dense_operators.cpp,
-// sequence_operators.cpp, elementwise_operators.cpp.
+// fills in the members of GraphNode. Each family has a file: image_operators.cpp, dense_operators.cpp,
+// sequence_operators.cpp, elementwise_operators.cpp. A new operator is a function there and a line in the file's table.
 //
 //   convolution  filters, kernel, stride 1, padding 0, dilation 1, groups 1 (each a number, or one for rows and one for
 //                columns; of sequences along the tokens), bias true, activation none | relu
@@ -24,22 +24,22 @@
 
 namespace plumb { inline namespace planner {
 
-/// What an operator sees: its attributes, and the nodes that feed it.
+/// The attributes of an operator, and the nodes that feed it.
 struct OperatorInputs {
   StrictObject& attributes;
   std::vector<const GraphNode*> nodes;
 
   const TensorShape& shape(std::size_t i = 0) const { return nodes[i]->shape; }
-  /// SpecError "PLACE: message".
+  /// Throws SpecError "PLACE: message".
   [[noreturn]] void fail(const std::string& message) const;
 };
 
-/// Names of all operators, in alphabetical order.
+/// Returns the names of all operators in alphabetical order.
 const std::vector<std::string>& operator_names();
 
-/// The node that `op` makes of its inputs; name, inputs, segment and gradient flags are the caller's. Throws SpecError
-/// with the place: an unknown operator (with the nearest known), too few or too many inputs, a missing or senseless
-/// attribute, shapes that do not fit.
+/// Returns the node that `op` makes of its inputs. The caller sets the name, inputs, segment and gradient flags. Throws
+/// SpecError with the place: an unknown operator (with the nearest known), too few or too many inputs, a missing or
+/// senseless attribute, shapes that do not fit.
 GraphNode make_node(const std::string& op, const OperatorInputs& inputs);
 
 using OperatorFunction = GraphNode (*)(const OperatorInputs&);
@@ -54,10 +54,10 @@ const std::vector<Operator>& dense_operators();
 const std::vector<Operator>& sequence_operators();
 const std::vector<Operator>& elementwise_operators();
 
-/// y [rows, out] = x [rows, in] W^T of one sample: the three products, and their traffic.
+/// Adds y [rows, out] = x [rows, in] W^T of one sample: the products of its three passes, and their memory traffic.
 void add_product(GraphNode& node, std::int64_t rows, std::int64_t out, std::int64_t in);
 
-/// A kernel that reads and writes so many elements of a sample.
+/// Returns a memory-bound kernel that reads and writes so many elements of a sample.
 GraphKernel traffic(double elements, double fixed_elements = 0);
 
 }}  // namespace plumb::planner

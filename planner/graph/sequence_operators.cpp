@@ -13,7 +13,7 @@ void require_sequence(const OperatorInputs& in, std::size_t i, std::string_view 
   }
 }
 
-/// `count` products of [rows, depth] and [depth, columns] for each sample, between activations.
+/// Returns `count` products of [rows, depth] and [depth, columns] for each sample, between activations.
 GraphKernel batched(std::int64_t count, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   return {.kind = GraphKernel::Kind::kProduct,
           .rows = rows,
@@ -24,8 +24,8 @@ GraphKernel batched(std::int64_t count, std::int64_t rows, std::int64_t columns,
           .elements = static_cast<double>(count * (rows * depth + depth * columns + rows * columns))};
 }
 
-/// Long short-term memory (Hochreiter & Schmidhuber 1997), with two biases for each gate as cuDNN has them: the inputs'
-/// product at once, then a product [samples, h] x [h, 4h] for each token after the other.
+/// Long short-term memory (Hochreiter & Schmidhuber 1997), with two biases for each gate as cuDNN has them. The product
+/// of the inputs covers all tokens at once; a product [samples, h] x [h, 4h] follows for each token in turn.
 GraphNode lstm(const OperatorInputs& in) {
   require_sequence(in, 0, "lstm");
   const std::int64_t tokens = in.shape()[0], channels = in.shape()[1];
@@ -65,9 +65,9 @@ GraphNode lstm(const OperatorInputs& in) {
   return node;
 }
 
-/// Softmax attention with its four projections (Vaswani et al. 2017); keys and values come from the second input where
-/// there is one. Fused, no scores reach memory; not fused, the probabilities are kept, as a bias by distance needs
-/// (Raffel et al. 2020).
+/// Softmax attention with its four projections (Vaswani et al. 2017). Keys and values come from the second input where
+/// there is one. Fused attention keeps its scores out of memory; unfused attention keeps the probabilities, as a bias
+/// by distance needs (Raffel et al. 2020).
 GraphNode attention(const OperatorInputs& in) {
   for (std::size_t i = 0; i < in.nodes.size(); ++i) require_sequence(in, i, "attention");
   const bool crosses = in.nodes.size() == 2;
@@ -114,7 +114,8 @@ GraphNode attention(const OperatorInputs& in) {
     node.forward.push_back(batched(heads, queries, keys, size));
     node.forward.push_back(traffic(2 * scores, buckets > 0 ? scores : 0));  // bias and softmax
     node.forward.push_back(batched(heads, queries, size, keys));
-    for (const std::int64_t columns : {keys, size}) {  // of the probabilities and the values, of the scores
+    // The gradients of the probabilities and of the values come first, those of the queries and of the keys follow.
+    for (const std::int64_t columns : {keys, size}) {
       node.input_grad.push_back(batched(heads, queries, columns, columns == keys ? size : keys));
       node.input_grad.push_back(batched(heads, keys, size, queries));
     }
@@ -130,7 +131,8 @@ GraphNode attention(const OperatorInputs& in) {
   return node;
 }
 
-/// v tanh(W q + U k + b) for each pair of query and key (Bahdanau et al. 2015), normalised as GNMT's (Wu et al. 2016).
+/// Computes v tanh(W q + U k + b) for each pair of query and key (Bahdanau et al. 2015), normalised like GNMT's (Wu et
+/// al. 2016).
 GraphNode additive_attention(const OperatorInputs& in) {
   require_sequence(in, 0, "additive_attention");
   require_sequence(in, 1, "additive_attention");
@@ -159,7 +161,7 @@ GraphNode additive_attention(const OperatorInputs& in) {
   return node;
 }
 
-/// [.., m, k] x [.., k, n] of two tensors of the sample; transposed: [.., n, k].
+/// Multiplies [.., m, k] x [.., k, n] of two tensors of the sample; transposed, the second one is [.., n, k].
 GraphNode matmul(const OperatorInputs& in) {
   const TensorShape &left = in.shape(0), &right = in.shape(1);
   const bool transpose = in.attributes.boolean_or("transpose", false);

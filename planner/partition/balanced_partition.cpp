@@ -18,7 +18,7 @@ int part_count(const std::vector<StagePlace>& stages) {
   return parts;
 }
 
-/// [model part] the rank of the part's first copy.
+/// Returns [model part] the rank of the part's first copy.
 std::vector<int> rank_of_part(const std::vector<StagePlace>& stages, int parts) {
   std::vector<int> ranks(static_cast<std::size_t>(parts), -1);
   for (const StagePlace& stage : stages) {
@@ -40,7 +40,7 @@ Seconds slowest_part(const LayerLoads& weights, const std::vector<int>& split) {
   return slowest;
 }
 
-/// "8x2,7x3": runs are written once.
+/// Returns the split as text, each run of equal numbers written once: "8x2,7x3".
 std::string runs_of(const std::vector<int>& split) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < split.size();) {
@@ -52,7 +52,7 @@ std::string runs_of(const std::vector<int>& split) {
   return fmt::format("{}", fmt::join(runs, ","));
 }
 
-/// Places what the cheapest-first rule places in any case: up to a level of cost that not all layers can reach.
+/// Places the layers that the lowest-cost rule places in any case: up to a level of cost that not all layers can reach.
 int place_below_level(std::vector<int>& split, std::vector<Seconds>& cost, std::vector<Seconds>& rank_cost, int layers,
                       const LayerLoads& weights, const std::vector<int>& ranks) {
   const auto parts = static_cast<int>(ranks.size());

@@ -40,8 +40,8 @@ class Partitioner {
 
  private:
   struct Table {
-    std::vector<std::vector<double>> value;  ///< [part][end] the best of parts 0..part over nodes 0..end
-    std::vector<std::vector<int>> begin;     ///< [part][end] where that part begins
+    std::vector<std::vector<double>> value;  ///< [part][end] best objective of parts 0..part over nodes 0..end
+    std::vector<std::vector<int>> begin;     ///< [part][end] first node of that part
   };
 
   bool fits(int part, int begin, int end) const {
@@ -54,7 +54,8 @@ class Partitioner {
     return cut_bytes_[begin] / limits_.bytes_per_second[static_cast<std::size_t>(part - 1)];
   }
 
-  /// Stages and messages of at most `limit` seconds. Stages grow as they begin earlier, which ends each search.
+  /// Returns the best partitions whose stages and messages take at most `limit` seconds. A stage grows as it begins
+  /// earlier, which ends each search.
   template <class Objective>
   Table table(Objective objective, double limit) const {
     const auto parts = static_cast<std::size_t>(limits_.parts);
@@ -93,7 +94,7 @@ class Partitioner {
 
   const ChainLimits& limits_;
   int nodes_;
-  std::vector<double> time_, state_, activation_;  ///< [node] of all nodes before it
+  std::vector<double> time_, state_, activation_;  ///< [node] sum over all nodes before it
   std::vector<double> cut_bytes_;
 };
 

@@ -23,12 +23,12 @@ struct Edge {
   std::string place;
 };
 
-/// The nodes, each behind its inputs.
+/// Returns the nodes, each behind its inputs.
 std::vector<ProfiledNode> in_order(const std::vector<ProfiledNode>& nodes, const std::vector<Edge>& edges,
                                    const std::string& file) {
   if (nodes.empty()) throw SpecError(fmt::format("{}: there is no node: give a line for each layer", file));
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
-  // Reversed, with the last nodes first, so that a depth-first search finishes the first nodes first.
+  // The edges are reversed and the last nodes come first, so that a depth-first search finishes the first nodes first.
   Graph graph(nodes.size());
   for (const Edge& edge : edges) boost::add_edge(edge.to, edge.from, graph);
   std::vector<int> order;
@@ -48,7 +48,7 @@ std::vector<ProfiledNode> in_order(const std::vector<ProfiledNode>& nodes, const
   return sorted;
 }
 
-/// The number behind "KEY=", of a list "[a; b]" its sum.
+/// Returns the number behind "KEY=", or the sum of a list "[a; b]".
 double number_of(std::string_view line, std::string_view key, const std::string& place) {
   const auto start = line.rfind(std::string(key) + "=");
   if (start == std::string_view::npos) throw SpecError(fmt::format("{}: there is no {}: add it", place, key));
@@ -137,7 +137,7 @@ std::vector<ProfiledNode> parse_piper_input(std::string_view text, const std::st
     std::optional<ProfiledNode> plain;
     for (StrictObject& way : ways.objects("1")) {
       if (way.text("id") != "vanilla") continue;
-      // Forward and backward are one number: a third of it is taken for the forward.
+      // Piper gives forward and backward as one number: a third of it is taken for the forward.
       const double seconds = way.non_negative_number("timePerSample");
       plain = {.name = node.text_or("name", std::to_string(id)),
                .forward = Seconds{seconds / 3},

@@ -79,7 +79,7 @@ class Replicator {
   const ReplicatedLimits& limits_;
   int nodes_;
   std::vector<double> cut_, time_, weights_, state_, kept_;
-  std::vector<std::vector<Choice>> best_;  ///< [first node][devices left] of the stages from there to the end
+  std::vector<std::vector<Choice>> best_;  ///< [first node][devices left] best stages from there to the end
 };
 
 }  // namespace

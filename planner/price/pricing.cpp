@@ -12,7 +12,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// Nodes that cost the same, wherever they stand.
+/// Returns true if two nodes cost the same, wherever they stand.
 bool alike(const GraphNode& one, const GraphNode& other) {
   return one.op == other.op && one.layer == other.layer && one.parameters == other.parameters &&
          one.forward == other.forward && one.input_grad == other.input_grad && one.weight_grad == other.weight_grad &&

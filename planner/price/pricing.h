@@ -1,6 +1,6 @@
 #pragma once
-// The tables behind every layout of one model on one cluster: what a kind of layer costs and holds, and where the
-// groups sit, each worked out once. What a layout's estimate asks of them stands in evaluate/priced_layout.h.
+// The tables behind every layout of one model on one cluster: time and memory of each kind of layer, and the placement
+// of the groups, each worked out once. evaluate/priced_layout.h asks them for a layout's estimate.
 
 #include <array>
 #include <cstdint>
@@ -25,18 +25,18 @@
 
 namespace plumb { inline namespace planner {
 
-/// A layer graph worked out for the training's sequences.
+/// A layer graph with the sizes of the training's sequences.
 struct GraphTables {
   std::vector<GraphNode> nodes;
-  std::vector<GraphNode> kinds;  ///< the nodes that differ
+  std::vector<GraphNode> kinds;  ///< the different nodes
   std::vector<int> kind_of_node;
   std::vector<GraphCut> cuts;  ///< [place]
-  bool runs = false;           ///< the executor runs it
+  bool runs = false;           ///< the executor runs the graph
 };
 
-/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions.
-/// Throws SpecError as kernel_prices and collective_prices do, and if a sequence has more tokens than the model learned
-/// positions for, or gives one to a graph whose samples are no sequences.
+/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions. The
+/// constructor throws SpecError like kernel_prices and collective_prices, and also if a sequence has more tokens than
+/// the model has learned positions, or if the training gives a sequence to a graph whose samples are no sequences.
 class Pricing {
  public:
   Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
@@ -48,22 +48,23 @@ class Pricing {
   const KernelPrices& kernels() const { return kernels_; }
   const CollectivePrices& collectives() const { return collectives_; }
 
-  /// The layers that differ, in the order in which the model has them first, and for each layer which of them it is.
+  /// The different layers in the order of their first use, and for each layer of the model its index among them.
   const std::vector<Layer>& kinds() const { return kinds_; }
   const std::vector<int>& kind_of_layer() const { return kind_of_layer_; }
 
-  /// What a collective over that group lasts.
+  /// Returns the time of a collective over that group.
   Seconds collective_time(const GroupPlacement& placement, CollectiveKind kind, std::int64_t bytes) {
     return collective_times_(collectives_, placement, kind, bytes);
   }
 
   double flops_per_step() const { return flops_per_step_; }  ///< price/layer/model_flops.h
 
-  /// Where the model is a layer graph, whose nodes are then what is asked for below; otherwise null.
+  /// Returns the tables of a layer graph, whose nodes are then the kinds below; null for other models.
   const GraphTables* graph() const { return graph_ ? &*graph_ : nullptr; }
   std::size_t kind_count() const { return graph_ ? graph_->kinds.size() : kinds_.size(); }
 
-  /// [pipeline rank] where the groups of its ranks sit: those of a layer's collectives, those that reduce gradients.
+  /// [pipeline rank] placement of the groups of its ranks: those of a layer's collectives, and those that reduce
+  /// gradients.
   struct Placements {
     std::vector<InnerGroups> inner;
     std::vector<GroupPlacement> data;         ///< all replicas of the weights
@@ -71,11 +72,11 @@ class Pricing {
   };
   const Placements& placements(const Layout& layout);
 
-  /// [kind of layer]
+  /// Returns the prices by [kind of layer].
   const std::vector<LayerPrice>& layer_prices(const Layout& layout, const InnerGroups& groups);
 
-  /// The balanced split of the model's transformer layers (partition/balanced_partition.h) at these prices, which are
-  /// layer_prices(); asked for once, `weigh` says what layers cost.
+  /// Returns the balanced split of the model's transformer layers (partition/balanced_partition.h). `prices` must be
+  /// those of layer_prices(). `weigh` returns the LayerLoads, and is called once for each question.
   template <typename Weigh>
   const Partition& balanced_split(const std::vector<LayerPrice>& prices, Recompute recompute,
                                   const std::vector<StagePlace>& stages, const Weigh& weigh) {
@@ -90,23 +91,24 @@ class Pricing {
     return known->second;
   }
 
-  /// What one rank keeps and updates of a layer.
+  /// Parameters that one rank keeps of a layer, and the time of their update.
   struct LayerState {
     std::int64_t parameters = 0;  ///< besides those of routed experts
     std::int64_t expert_parameters = 0;
-    Seconds optimizer{0};  ///< an update of its share of them
+    Seconds optimizer{0};  ///< update of the rank's share of the parameters
   };
-  /// [kind of layer]
+  /// Returns the states by [kind of layer].
   const std::vector<LayerState>& layer_states(const Layout& layout);
 
-  /// [kind of layer], without a stack; not of graphs, whose nodes share tensors (price/memory/graph_memory.h)
+  /// Returns the footprints by [kind of layer] without a stack. Not for graphs, whose nodes share tensors
+  /// (price/memory/graph_memory.h).
   const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
 
-  /// [kind of layer]; null where the cluster's devices are not known to be those of Plumb's own executor, or the layout
-  /// divides what kernels/layer/device_bytes.h does not count divided
+  /// Returns the footprints by [kind of layer] on devices of Plumb's own executor. Null where the cluster's devices are
+  /// not known to be such, or the layout divides tensors that kernels/layer/device_bytes.h does not count divided.
   const std::vector<DeviceFootprint>* device_footprints(const Layout& layout);
 
-  /// [kind of layer], with a stack
+  /// Returns the footprints by [kind of layer] with a stack.
   const std::vector<FrameworkFootprint>& framework_footprints(const Layout& layout);
 
  private:
@@ -121,9 +123,9 @@ class Pricing {
   CollectivePrices collectives_;
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  std::map<std::array<int, 6>, Placements> placements_;                           ///< by the degrees
-  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< by work, groups, recomputation
-  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< by degrees and shards
+  std::map<std::array<int, 6>, Placements> placements_;                           ///< [degrees]
+  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< [work, groups, recomputation]
+  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< [degrees and shards]
   std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
   using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
   std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;

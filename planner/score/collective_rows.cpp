@@ -35,7 +35,7 @@ std::int64_t count_of(const nlohmann::json& row, const char* key, std::int64_t l
   return static_cast<std::int64_t>(*value);
 }
 
-/// "all-reduce, `NCCL_NVLS_ENABLE=0`" -> all-reduce.
+/// Returns the collective of a text such as "all-reduce, `NCCL_NVLS_ENABLE=0`".
 CollectiveKind kind_of(const std::string& text) {
   const std::string name = letters_and_digits(text.substr(0, text.find(',')));
   static const std::map<std::string, CollectiveKind> kinds = {{"allreduce", CollectiveKind::kAllReduce},
@@ -97,14 +97,14 @@ NcclEstimate estimate_of(const NcclMachine& machine, const CollectiveRow& row) {
   return nccl_choice(nccl_tuning(machine, row.group, row.kind), row.bytes, row.only);
 }
 
-/// What NCCL sees of the machine: presets that agree in it share their constants.
+/// Returns a key of the machine as NCCL sees it: presets with the same key share their constants.
 std::string machine_key(const NcclMachine& machine) {
   const NcclSpec& spec = machine.spec;
   return fmt::format("{} {} {} {} {} {:.6g}", generation_name(spec.generation), spec.nvlink, spec.nvlink_sharp,
                      spec.network_sharp, machine.devices_per_node, machine.link_bytes_per_second);
 }
 
-/// Why the row cannot have run on the machine; empty if it can.
+/// Returns the reason why the row cannot have run on the machine; empty if it can.
 std::string conflict_of(const CollectiveRow& row, const std::optional<NcclMachine>& machine) {
   if (!machine || (row.group.nodes > 1 && machine->nic_bytes_per_second <= 0))
     return fmt::format("cluster preset {} says nothing of NCCL", row.preset);
@@ -114,7 +114,7 @@ std::string conflict_of(const CollectiveRow& row, const std::optional<NcclMachin
   return "";
 }
 
-/// [sweep] the half that it belongs to.
+/// Returns by [sweep] the half to which it belongs.
 std::map<std::string, int> deal(const std::vector<ScoredCollective>& rows) {
   std::map<std::string, int> lengths;
   for (const ScoredCollective& row : rows) ++lengths[row.row.sweep];

@@ -7,7 +7,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// 0 for the smallest; equal values share the mean of their ranks.
+/// Returns the rank of each value, 0 for the smallest; equal values share the mean of their ranks.
 std::vector<double> ranks_of(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,5 +1,5 @@
 #pragma once
-// How far predictions are from what was measured, and whether they put layouts in the right order.
+// The distance between predictions and measurements, and the agreement of their orders.
 
 #include <string>
 #include <vector>
@@ -15,15 +15,15 @@ struct ErrorStatistics {
   double bias_pct = 0;
 };
 
-/// `errors_pct` with their signs; all zero where there are none.
+/// Returns the statistics of `errors_pct`, which have their signs; all zero where there are none.
 ErrorStatistics error_statistics(const std::vector<double>& errors_pct);
 
-/// Spearman's rank correlation, equal values sharing their mean rank (Spearman 1904). Both lists are of the same
-/// length, 2 or more; 0 where all values of a list are equal.
+/// Returns Spearman's rank correlation (Spearman 1904); equal values share their mean rank. Both lists have the same
+/// length, 2 or more. Returns 0 where all values of a list are equal.
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
 
-/// How much slower, in per cent, what the prediction would choose is than the best that was measured. Lists of the same
-/// length, not empty; smaller is better, and the first of equal predictions is chosen.
+/// Returns how much slower, in per cent, the prediction's choice is than the best measurement. The lists have the same
+/// length and are not empty; smaller is better, and the first of equal predictions is chosen.
 double top1_regret_pct(const std::vector<double>& predicted, const std::vector<double>& measured);
 
 }}  // namespace plumb::planner

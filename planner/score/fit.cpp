@@ -25,7 +25,7 @@ bool is_efficiency(const std::string& path) {
   return path.ends_with("efficiency");
 }
 
-/// What stays together when the rows are divided.
+/// Returns the name of the group that stays together when the rows are divided.
 std::string group_of(const RowQuestion& question, Holdout holdout, std::size_t index, std::size_t rows) {
   if (holdout == Holdout::kHalf) return index < rows / 2 ? "first" : "second";
   if (holdout == Holdout::kEachFamily) {
@@ -73,7 +73,7 @@ Groups grouped(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, H
   return groups;
 }
 
-/// Groups go, the largest first, to the half that has fewer rows.
+/// Divides the groups: each goes, the largest first, to the half that has fewer rows.
 Halves divided(const Groups& groups) {
   Halves halves;
   for (const auto& [name, members] : groups) {
@@ -84,7 +84,7 @@ Halves divided(const Groups& groups) {
   return halves;
 }
 
-/// Signed errors in per cent of all times of the rows.
+/// Returns the signed errors in per cent of all times of the rows.
 std::vector<double> time_errors(const ScoreLibrary& library, const std::vector<ReadyRow>& rows) {
   std::vector<double> errors;
   for (const ReadyRow& row : rows) {
@@ -111,7 +111,7 @@ void set_constants(ScoreLibrary& library, std::size_t own_overrides, const std::
   for (std::size_t i = 0; i < constants.size(); ++i) library.overrides.emplace_back(constants[i].path, values[i]);
 }
 
-/// The figure as the presets of the row have it.
+/// Returns the figure of the row's presets.
 double preset_value(const RowQuestion& question, const std::string& path) {
   const bool of_cluster = path.starts_with("cluster.");
   const json spec = of_cluster ? json(to_json(question.cluster)) : json(to_json(*question.training.stack));
@@ -129,7 +129,7 @@ std::vector<double> preset_values(const ScoreLibrary& library, const ReadyRow& r
   return values;
 }
 
-/// Least mean |log error| of the rows, sought from the preset's values.
+/// Returns the values with the least mean |log error| of the rows, sought from the preset's values.
 std::vector<double> fitted_values(const ScoreLibrary& library, const std::vector<ReadyRow>& rows,
                                   const std::vector<FitConstant>& constants, const std::vector<double>& preset) {
   ScoreLibrary varied = library;
@@ -159,7 +159,7 @@ std::vector<double> fitted_values(const ScoreLibrary& library, const std::vector
   return fitted;
 }
 
-/// Errors with the presets and with what was fitted, on the rows of each side.
+/// Errors with the presets and with the fitted constants, on the rows of each side.
 struct FoldErrors {
   std::vector<double> zero_seen, zero_unseen, fitted_seen, fitted_unseen;
 };
@@ -178,7 +178,7 @@ void append(std::vector<double>& to, const std::vector<double>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Every group on one side, or each of them left out in its turn.
+/// Returns one fold with every group on one side, or a fold for each group that leaves it out.
 std::vector<std::pair<std::string, Halves>> folds_of(const Groups& groups, Holdout holdout) {
   if (holdout != Holdout::kEachFamily) return {{"", divided(groups)}};
   std::vector<std::pair<std::string, Halves>> folds;

@@ -1,9 +1,9 @@
 #pragma once
-// Constants of devices, clusters and stacks fitted on one half of published rows and judged on the other.
+// Constants of devices, clusters and stacks are fitted on one half of published rows and judged on the other.
 //
 //   fit_constants(library, files, {parse_fit_constant("cluster.device.gemm_efficiency=0.6,0.95")}, Holdout::kModel)
 //
-// The halves share no model (or no layout): rows that are copies of one measurement never stand in both.
+// The halves share no model (or no layout), so that copies of one measurement never stand in both.
 
 #include <string>
 #include <string_view>
@@ -15,23 +15,24 @@
 
 namespace plumb { inline namespace planner {
 
-/// A figure of every cluster or stack that the rows are mapped to, and between which values it is sought.
+/// A figure of every cluster or stack to which the rows are mapped, and the interval in which it is sought.
 struct FitConstant {
   std::string path;  ///< "cluster.device.gemm_efficiency", "stack.kernel_launch_us"
   Interval interval;
 };
 
-/// "PATH=LOW,HIGH". Throws SpecError unless the path begins with "cluster." or "stack." and LOW < HIGH.
+/// Reads "PATH=LOW,HIGH". Throws SpecError unless the path begins with "cluster." or "stack." and LOW < HIGH.
 FitConstant parse_fit_constant(std::string_view text);
 
-/// What is left out of the fit: whole models, whole layouts (degrees, micro-batch and devices), the second half of the
-/// rows as they stand, or one family of models after the other (the letters that a model's name begins with).
+/// The rows that are left out of the fit: whole models, whole layouts (degrees, micro-batch and devices), the second
+/// half of the rows in their order, or one family of models after the other (the letters with which a model's name
+/// begins).
 enum class Holdout { kModel, kLayout, kHalf, kEachFamily };
 
-/// "model", "layout", "half", "each-family". Throws SpecError for another.
+/// Reads "model", "layout", "half" or "each-family". Throws SpecError for other texts.
 Holdout parse_holdout(std::string_view text);
 
-/// One family left out: what the others give, and how far off that is on it.
+/// The fold that leaves one family out: constants fitted on the others, and their errors on it.
 struct FitFold {
   std::string left_out;
   std::vector<double> fitted;  ///< [constant]
@@ -39,13 +40,13 @@ struct FitFold {
   ErrorStatistics unseen;
 };
 
-/// With kEachFamily the fitted values are the means of the folds', and a row counts once as unseen and as often as it
-/// was fitted as seen.
+/// With kEachFamily the fitted values are the means of the folds'. A row counts once as unseen, and as seen as often as
+/// it was fitted.
 struct FitResult {
   std::vector<FitConstant> constants;
-  std::vector<double> preset;  ///< [constant] as the presets have it
+  std::vector<double> preset;  ///< [constant] value of the presets
   std::vector<double> fitted;  ///< [constant]
-  ErrorStatistics zero_seen;   ///< with the presets' constants, on the rows that were then fitted
+  ErrorStatistics zero_seen;   ///< errors of the presets' constants on the rows that were then fitted
   ErrorStatistics zero_unseen;
   ErrorStatistics fitted_seen;
   ErrorStatistics fitted_unseen;
@@ -55,7 +56,7 @@ struct FitResult {
 };
 
 /// Minimises the mean |log(predicted / measured)| of step and layer times of the seen half. Throws SpecError if there
-/// are more than five constants, no row can be predicted, there is one group only (nothing is left to judge on), a path
+/// are more than five constants, no row can be predicted, there is one group only (nothing is left for judging), a path
 /// names no figure, or an efficiency comes out at 1 or above: then the mapping of the rows is wrong.
 FitResult fit_constants(const ScoreLibrary& library, const std::vector<PublishedRows>& files,
                         const std::vector<FitConstant>& constants, Holdout holdout);

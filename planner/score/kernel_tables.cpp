@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A positive whole number behind "NAME=" in a key such as "ng=20, M=1232, N=3072".
+/// Returns the positive whole number behind "NAME=" in a key such as "ng=20, M=1232, N=3072".
 std::optional<std::int64_t> number_in(const std::string& key, const std::string& name) {
   const std::vector<std::string> match = Pattern("(?-i)(?:^|[ ,])" + name + "=([0-9]{1,15})(?:,|$)").groups_in(key);
   if (match.empty()) return std::nullopt;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> number_in(const std::string& key, const std::string&
   return value > 0 ? std::optional(value) : std::nullopt;
 }
 
-using Shape = std::vector<std::int64_t>;  // of a GEMM, as kernels/layer/layer.h has it
+using Shape = std::vector<std::int64_t>;  // shape of a GEMM in the form of kernels/layer/layer.h
 
 std::optional<Shape> matmul_shape(const json& row) {
   const auto m = integer_at(row, "m"), n = integer_at(row, "n"), k = integer_at(row, "k");

@@ -1,5 +1,5 @@
 #pragma once
-// Measured products of a published table as kernel samples, which bend a cluster's model
+// Measured products of a published table become kernel samples, which correct a cluster's model
 // (price/kernel/shape_correction.h).
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace plumb { inline namespace planner {
 
-/// Rows with "op" matmul (m, n, k, b, layout TN forward, NN input gradient, NT weight gradient) or group_matmul ("key"
-/// with ng, M, N, K and stage; M rows an expert, N outputs, K inputs of the forward), a rate `measured.tflops`, and a
-/// hardware in which the regular expression is found. Where a shape was measured with fp32 and 16-bit results, the fp32
-/// one counts: it is what accumulating weight gradients do. Other rows are left out.
+/// Returns samples of the rows with "op" matmul (m, n, k, b, layout TN forward, NN input gradient, NT weight gradient)
+/// or group_matmul ("key" with ng, M, N, K and stage; M rows an expert, N outputs, K inputs of the forward), a rate
+/// `measured.tflops`, and a hardware in which the regular expression is found. Where a shape was measured with fp32 and
+/// 16-bit results, the fp32 one counts, since accumulating weight gradients have such results. Other rows are left out.
 std::vector<KernelSample> kernel_samples_of(const std::vector<nlohmann::json>& rows, const std::string& hardware);
 
 }}  // namespace plumb::planner

@@ -23,7 +23,7 @@ using nlohmann::json;
 constexpr Seconds kMillisecond{1e-3};
 constexpr Seconds kMicrosecond{1e-6};
 
-/// The value under `key`, or a null.
+/// Returns the value under `key`, or a null.
 const json& value_of(const json& object, const char* key) {
   static const json kNull;
   const auto it = object.find(key);
@@ -65,7 +65,7 @@ std::optional<Seconds> measured_step(const json& row, const std::string& place) 
   return std::nullopt;
 }
 
-/// True if a rank spent time in something that is no action of the pipeline.
+/// Returns true if a rank spent time in something that is no action of the pipeline.
 bool has_extra_times(const json& measured) {
   const json& extra = value_of(measured, "extra_us_per_rank");
   return std::ranges::any_of(extra, [](const json& times) {
@@ -73,7 +73,7 @@ bool has_extra_times(const json& measured) {
   });
 }
 
-/// The times of a stage, or nothing if the row has none. `chunks` share them evenly.
+/// Returns the times of a stage, or nothing if the row has none. `chunks` share them evenly.
 std::optional<ChunkCosts> chunk_costs(const json& row, const std::string& place, int ranks, int chunks) {
   const json& profiled = value_of(row, "profiled_ms");
   const json& measured = value_of(row, "measured");
@@ -102,7 +102,8 @@ double mean_absolute_log_error(const std::vector<MeasuredRun>& runs, Seconds act
   return sum / static_cast<double>(runs.size());
 }
 
-/// The overhead at which the run's prediction is its measurement, to a picosecond; 0 if it is too long without any.
+/// Returns the overhead at which the run's prediction is its measurement, to a picosecond; 0 if it is too long without
+/// any.
 Seconds exact_overhead(const MeasuredRun& run) {
   SimTime low{0};
   SimTime high = to_sim_time(run.measured_step);  // one action of that overhead is a step already

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A positive number under that key, if there is one.
+/// Returns the positive number under that key, if there is one.
 std::optional<double> number(const json& object, std::string_view key) {
   if (!object.is_object()) return std::nullopt;
   const auto found = object.find(key);
@@ -28,7 +28,7 @@ const json& part(const json& row, std::string_view key) {
   return found != row.end() && found->is_object() ? *found : kNothing;
 }
 
-/// The step's time that a throughput stands for.
+/// Returns the step's time that follows from a throughput.
 std::optional<double> seconds_from_throughput(const json& row, const json& measured) {
   const auto batch = number(row, "gbs");
   const auto gpus = number(row, "gpus");
@@ -71,7 +71,7 @@ std::optional<double> peak_bytes(const json& measured, double gigabyte) {
   return std::nullopt;
 }
 
-/// {"0": {"max_allocated_mb": ...}, ...} or {"0": MB, ...}.
+/// Reads {"0": {"max_allocated_mb": ...}, ...} or {"0": MB, ...}.
 std::vector<double> bytes_by_rank(const json& measured) {
   const json& ranks = part(measured, "peak_by_rank_mb");
   std::vector<double> bytes;
@@ -85,7 +85,7 @@ std::vector<double> bytes_by_rank(const json& measured) {
   return bytes;
 }
 
-/// Nothing where it is not known what the source counts.
+/// Returns nothing where the source's way of counting is not known.
 std::optional<FlopsCount> flops_count(const json& row) {
   const auto named = row.find("flops_count");
   if (named == row.end()) return std::nullopt;

@@ -12,7 +12,7 @@ struct Best {
   double value = 0;
 };
 
-/// Along one coordinate, the others fixed.
+/// Minimises along one coordinate, with the others fixed.
 Best along(const std::function<double(double)>& function, Interval interval, Best best) {
   constexpr int kCells = 8;
   constexpr int kSections = 12;

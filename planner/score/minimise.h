@@ -1,5 +1,5 @@
 #pragma once
-// The smallest value of a function of a few numbers in a box, without derivatives.
+// The minimum of a function of a few numbers in a box, without derivatives.
 
 #include <functional>
 #include <vector>
@@ -11,9 +11,10 @@ struct Interval {
   double high = 1;
 };
 
-/// Where `function` is smallest, of what a search by coordinates finds: in turn each coordinate is bracketed on a grid
-/// of nine values and narrowed by golden sections (Kiefer 1953), until a round gains less than `tolerance` of the value
-/// or eight rounds are over. `start` lies in the box and is returned where nothing is better.
+/// Returns the place where `function` is smallest, among those that a search by coordinates visits. In turn each
+/// coordinate is bracketed on a grid of nine values and narrowed by golden sections (Kiefer 1953), until a round gains
+/// less than `tolerance` of the value or eight rounds are over. `start` lies in the box and is returned where nothing
+/// is better.
 std::vector<double> minimise(const std::function<double(const std::vector<double>&)>& function,
                              const std::vector<Interval>& box, std::vector<double> start, double tolerance = 1e-3);
 

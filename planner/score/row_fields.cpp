@@ -33,7 +33,7 @@ void put_if_missing(json& model, std::string_view key, const json& value) {
   if (!model.contains(key) || model[std::string(key)].is_null()) model[std::string(key)] = value;
 }
 
-/// What the schema calls otherwise than the model's form.
+/// Keys that the schema names otherwise than the model's form.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAliases = {{{"seq", "sequence"},
                                                                                      {"layers_used", "layers"},
                                                                                      {"tied", "tied_embeddings"},
@@ -55,7 +55,7 @@ constexpr std::array<std::string_view, 29> kModelKeys = {
     "expert_ffn",      "shared_ffn", "dense_layers", "query_rank",
     "kv_rank"};
 
-/// `fields` under the names of the model's form, without what that form has not.
+/// Returns `fields` by the names of the model's form, without the keys that it does not have.
 json renamed(const json& fields) {
   json model = json::object();
   for (const auto& [key, value] : fields.items()) {
@@ -69,14 +69,14 @@ json renamed(const json& fields) {
   return model;
 }
 
-/// Of a model's name, without the word "moe" and without what `extra` finds.
+/// Returns a model's name without the word "moe" and without the text that `extra` finds.
 std::string without(std::string_view name, const Pattern& extra) {
   static const Pattern kMoe("moe");
   return letters_and_digits(extra.removed_from(kMoe.removed_from(name)));
 }
 
-/// By its name in any spelling; without the active parameters ("Qwen3 MoE 30B" is "qwen3-30b-a3b"); without the total,
-/// where the family has one size ("DeepSeek V3 671B", but not "GPT-2 1.5B").
+/// Returns the preset with that name in any spelling; without the active parameters ("Qwen3 MoE 30B" is
+/// "qwen3-30b-a3b"); without the total where the family has one size ("DeepSeek V3 671B", but not "GPT-2 1.5B").
 const json* preset_named(const std::map<std::string, json>& models, std::string_view name) {
   static const Pattern kActive(R"([-_ ]a\d+b$)");
   static const Pattern kTotal(R"([-_ ]\d+(\.\d+)?[bt]$)");
@@ -170,7 +170,7 @@ std::string device_preset_in(std::string_view hardware) {
 }
 
 std::optional<double> memory_gb_in(std::string_view hardware) {
-  static const Pattern kMemory(R"((?-i)(?:^|[^\d.])(\d{1,3}) ?Gi?B(?:$|/$|/[^s]|[^/\w]))");  // no rate
+  static const Pattern kMemory(R"((?-i)(?:^|[^\d.])(\d{1,3}) ?Gi?B(?:$|/$|/[^s]|[^/\w]))");  // a rate is no memory
   const std::vector<std::string> found = kMemory.groups_in(hardware);
   if (found.empty()) return std::nullopt;
   return std::stod(found[1]);

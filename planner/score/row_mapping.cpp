@@ -22,14 +22,14 @@ namespace {
 
 using nlohmann::json;
 
-/// Why a row cannot be asked; thrown inside this file only.
+/// The reason why a row cannot be asked; thrown inside this file only.
 struct Unmapped {
   std::string reason;
 };
 
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 
-/// A count that a row prints: one that no run can have is the row's fault.
+/// Returns a count that a row prints; a count that no run can have is the row's fault.
 std::optional<std::int64_t> printed_count(const json& row, std::string_view path, std::int64_t most) {
   const auto count = integer_at(row, path);
   if (count && (*count < 1 || *count > most))
@@ -37,7 +37,7 @@ std::optional<std::int64_t> printed_count(const json& row, std::string_view path
   return count;
 }
 
-/// One row on its way.
+/// A row while it is being mapped.
 struct RowReader {
   const ScoreLibrary& library;
   const json& row;
@@ -58,7 +58,7 @@ const json& preset_of(const std::map<std::string, json>& presets, const std::str
   return found->second;
 }
 
-/// The preset with the figures that stand under `part` in the overrides.
+/// Returns the preset with the figures that stand under `part` in the overrides.
 json overridden(const ScoreLibrary& library, json spec, std::string_view part) {
   const std::string prefix = std::string(part) + ".";
   for (const auto& [path, value] : library.overrides) {
@@ -74,7 +74,8 @@ int devices_in_node(const json& cluster) {
   return 1;
 }
 
-/// A host's devices as printed. A domain of several hosts (NVL72) is taken for as many as fill each alike, 64 of 256.
+/// Sets a host's devices as printed. A domain of several hosts (NVL72) gets as many as fill each domain equally: 64 of
+/// 256.
 void take_printed_node(json& cluster, const RowReader& reader) {
   constexpr int kLargestHost = 16;
   const int whole = devices_in_node(cluster);
@@ -89,7 +90,7 @@ void take_printed_node(json& cluster, const RowReader& reader) {
   set_at(cluster, "node.devices", share);
 }
 
-/// The memory that the text names for a device ("RTX 4090 48GB") in the place of the preset's, where they differ.
+/// Sets the memory that the text names for a device ("RTX 4090 48GB") where it differs from the preset's.
 void take_printed_memory(json& cluster, const std::string& hardware) {
   const auto printed = memory_gb_in(hardware);
   if (!printed) return;
@@ -100,7 +101,7 @@ void take_printed_memory(json& cluster, const std::string& hardware) {
   set_at(cluster, "device.memory_gib", *printed / kGibibyteInGb);
 }
 
-/// The NICs that the text names in the place of the preset's, whose efficiency and latency stay.
+/// Sets the NICs that the text names; the efficiency and latency stay the preset's.
 void take_printed_network(json& cluster, const std::string& hardware) {
   const int per_node = devices_in_node(cluster);
   const auto network = network_in(hardware, per_node);
@@ -109,7 +110,8 @@ void take_printed_network(json& cluster, const std::string& hardware) {
   if (network->nics > 0 && !value_at(cluster, "nccl").is_null()) set_at(cluster, "nccl.nics", network->nics);
 }
 
-/// Of the row's own mapping; by the general rules where that names none for such hardware; null: there is no mapping.
+/// Returns the rule of the row's own mapping, or the general mapping's where that has none for such hardware; null:
+/// there is no mapping.
 const ClusterRule* cluster_rule_of(RowReader& reader, const std::string& hardware) {
   if (!reader.mapping) return nullptr;
   if (const ClusterRule* rule = cluster_rule_for(*reader.mapping, hardware)) return rule;
@@ -158,7 +160,7 @@ ClusterSpec cluster_of(RowReader& reader) {
   }
 }
 
-/// What a row's own words make: where they are none, the row is at fault.
+/// Makes a value of a row's own words: where it cannot be made, the row is at fault.
 template <class Make>
 auto of_row(const Make& make) {
   try {
@@ -168,7 +170,7 @@ auto of_row(const Make& make) {
   }
 }
 
-/// Whether a rule of the mapping fills such a field: then the mapping is at fault, not the row.
+/// Returns true if a rule of the mapping fills such a field: then the mapping is at fault, not the row.
 bool fills(const SourceMapping* mapping, const std::string& prefix, const json* value = nullptr) {
   const auto says = [&](const std::pair<std::string, json>& field) {
     return field.first.starts_with(prefix) && (!value || field.second == *value);
@@ -223,7 +225,8 @@ TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const Layout
   return training;
 }
 
-/// Layers with as many on the first and last stage as on the others, where the row says that these have one less.
+/// Returns the layers with as many on the first and last stage as on the others, where the row says that these have one
+/// less.
 std::optional<std::int64_t> rounded_layers(const RowReader& reader) {
   const auto layers = reader.integer("model.layers");
   if (!layers || reader.text("first_last_stage").find("one layer fewer") == std::string::npos) return std::nullopt;
@@ -260,7 +263,7 @@ std::vector<int> split_of(const RowReader& reader, const Layout& layout) {
   return split;
 }
 
-/// As printed, or what a replica's batch and its number of micro-batches leave.
+/// Returns the printed micro-batch, or the one that follows from a replica's batch and its number of micro-batches.
 std::optional<std::int64_t> microbatch_of(const RowReader& reader, const Layout& layout) {
   if (const auto printed = reader.count("mbs")) return printed;
   const auto batch = reader.count("gbs");
@@ -307,7 +310,7 @@ Layout layout_of_row(RowReader& reader) {
     if (layout.schedule.empty()) throw Unmapped{fmt::format("the schedule \"{}\" is not known", schedule)};
     if (layout.schedule == "interleaved" && layout.chunks == 1) {
       if (value_at(reader.row, "vpp").is_null()) throw Unmapped{"interleaved, but the chunks a rank are not printed"};
-      layout.schedule = "1f1b";  // what interleaving one chunk is
+      layout.schedule = "1f1b";  // interleaving with one chunk
     }
   }
   layout.split = split_of(reader, layout);
@@ -315,7 +318,7 @@ Layout layout_of_row(RowReader& reader) {
   return layout;
 }
 
-/// Throws Unmapped.
+/// Returns the row's question. Throws Unmapped.
 RowQuestion question_of(RowReader& reader) {
   ModelSpec model;
   try {
@@ -348,7 +351,7 @@ RowQuestion question_of(RowReader& reader) {
           .unsynchronised_step = value_at(reader.row, "unsynchronised_step") == json(true)};
 }
 
-/// The row once for each combination of what its `search` leaves open.
+/// Returns the row once for each combination of the fields that its `search` leaves open.
 std::vector<json> candidates_of(const json& row) {
   std::vector<json> candidates = {row};
   const json& search = value_at(row, "search");
@@ -367,7 +370,7 @@ std::vector<json> candidates_of(const json& row) {
   return candidates;
 }
 
-/// Frameworks refuse chunks of unlike lengths, but for a layer less at the ends.
+/// Returns true if all chunks have the same length: frameworks refuse others, but for a layer less at the ends.
 bool chunks_are_alike(const RowQuestion& question) {
   const std::int64_t parts = std::int64_t{question.layout.pipeline} * question.layout.chunks;
   return question.layout.chunks == 1 || question.model.layers % parts == 0 || !question.layout.split.empty();

@@ -1,17 +1,22 @@
 #pragma once
-// A published row as a question to the planner: model, cluster, training and layout, or why it cannot be asked.
+// Maps a published row to a question to the planner: model, cluster, training and layout, or the reason why there is
+// none.
 //
 //   ScoreLibrary library{.mappings = ..., .clusters = {{"a100", json}}, .stacks = {{"megatron-lm-2021", json}}};
 //   MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
 //   if (mapped.questions.size() == 1) predict(...)
 //
-// The fields are those of the published row schema; a mapping (score/source_mapping.h) may add these, which no source
-// prints: stack, stack_with (figures of the stack that this row's own flags set otherwise: {"attention": "unfused"}),
-// gradient_precision, optimizer, split, group, order_memory (an order searched for the row's own times, in which a rank
-// holds the activations of so many times p micro-batches, Qi et al. 2024), unsynchronised_step (true: ranks begin the
-// next step as soon as their own optimizer has run, so that a step lasts as long as the busiest rank's), under `model`
-// any key of spec/model_spec.h, and `search`:
-// {"mbs": [1, 2, 4]} for fields that are not printed, where the fastest predicted is meant.
+// The fields are those of the published row schema. A mapping (score/source_mapping.h) may add fields that no source
+// prints:
+//   stack                the framework that trains
+//   stack_with           figures of the stack that this row's own flags change: {"attention": "unfused"}
+//   gradient_precision, optimizer, split, group
+//   order_memory         an order searched for the row's own times, in which a rank holds the activations of so many
+//                        times p micro-batches (Qi et al. 2024)
+//   unsynchronised_step  true: ranks begin the next step as soon as their own optimizer has run, so that a step lasts
+//                        as long as the busiest rank's
+//   model.KEY            any key of spec/model_spec.h
+//   search               {"mbs": [1, 2, 4]}: values of fields that are not printed; the fastest prediction counts
 
 #include <map>
 #include <optional>
@@ -29,10 +34,10 @@
 
 namespace plumb { inline namespace planner {
 
-/// A figure of the presets replaced by another: "cluster.device.gemm_efficiency", "stack.kernel_launch_us".
+/// A figure of the presets that another replaces: "cluster.device.gemm_efficiency", "stack.kernel_launch_us".
 using Override = std::pair<std::string, nlohmann::json>;
 
-/// What rows are mapped with, in the JSON forms of their specs.
+/// The data with which rows are mapped, in the JSON forms of their specs.
 struct ScoreLibrary {
   std::vector<SourceMapping> mappings;
   std::map<std::string, nlohmann::json> models;
@@ -40,8 +45,8 @@ struct ScoreLibrary {
   std::map<std::string, nlohmann::json> stacks;
   std::shared_ptr<const nlohmann::json> dims;                ///< sizes by the `dims_key` of rows; null: none were given
   std::map<std::string, std::vector<KernelSample>> samples;  ///< measured products by ClusterRule::table
-  std::vector<Override> overrides;                           ///< of every cluster and stack
-  RowConditions only;                                        ///< which rows are asked for; empty: all
+  std::vector<Override> overrides;                           ///< figures of every cluster and stack
+  RowConditions only;                                        ///< conditions of the rows that are asked for; empty: all
 };
 
 struct RowQuestion {
@@ -54,14 +59,14 @@ struct RowQuestion {
 };
 
 struct MappedRow {
-  std::vector<RowQuestion> questions;    ///< one, or those among which `search` chooses; empty: it cannot be asked
-  std::string reason;                    ///< why there is no question
-  std::vector<std::string> assumptions;  ///< what the row does not print and no mapping fills
+  std::vector<RowQuestion> questions;    ///< one, or those among which `search` chooses; empty: the row cannot be asked
+  std::string reason;                    ///< reason why there is no question
+  std::vector<std::string> assumptions;  ///< fields that the row does not print and no mapping fills
 };
 
-/// `row` has been read by its mapping already; `mapping` is null where its source has none. Throws SpecError if the
-/// library is at fault: an override of a figure that no preset has, a cluster or stack that a mapping names and that is
-/// not there.
+/// Returns the questions of a row that its mapping has read already; `mapping` is null where its source has none.
+/// Throws SpecError if the library is at fault: an override of a figure that no preset has, or a cluster or stack that
+/// a mapping names and that is not there.
 MappedRow map_row(const ScoreLibrary& library, const nlohmann::json& row, const SourceMapping* mapping);
 
 }}  // namespace plumb::planner

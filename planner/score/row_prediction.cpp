@@ -21,7 +21,7 @@ RowPrediction predict_layer(const RowQuestion& question) {
   return {.layer_forward_seconds = total(price.forward).count(), .layer_backward_seconds = total(backward).count()};
 }
 
-/// The mean over stages of what `op` lasts.
+/// Returns the mean duration of `op` over the stages.
 Seconds mean_duration(const CostTable& costs, Op op) {
   Seconds sum{0};
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
@@ -30,7 +30,8 @@ Seconds mean_duration(const CostTable& costs, Op op) {
   return sum / std::max<double>(1, static_cast<double>(costs.stages.size()));
 }
 
-/// As Qi et al. 2024 train: F, I, W and hops are timed, their means over the ranks order the step.
+/// Predicts a step in the order of Qi et al. 2024: F, I, W and hops are timed, and their means over the ranks order the
+/// step.
 Predicted predict_in_searched_order(Pricing& pricing, const RowQuestion& question) {
   Layout layout = question.layout;
   layout.schedule = "zb-h1";
@@ -51,7 +52,8 @@ Predicted predict_in_searched_order(Pricing& pricing, const RowQuestion& questio
   return predict(pricing, layout, make_schedule("zb-auto", parameters), {.validate = false, .record_timeline = false});
 }
 
-/// What lies between the first action of one rank and the end of its optimizer, of the rank where it is most.
+/// Predicts the step. Where steps are not synchronised it is the longest time of a rank between its first action and
+/// the end of its optimizer.
 RowPrediction predict_step(const RowQuestion& question, bool of_device, bool with_components) {
   Pricing pricing(question.model, question.cluster, question.training);
   const Predicted predicted = question.order_memory && question.layout.pipeline > 1
@@ -72,7 +74,7 @@ RowPrediction predict_step(const RowQuestion& question, bool of_device, bool wit
   return result;
 }
 
-/// Whether `a` is the better choice.
+/// Returns true if `a` is the better choice.
 bool better(const RowPrediction& a, const RowPrediction& b) {
   if (!b.failure.empty() || !a.failure.empty()) return a.failure.empty() && !b.failure.empty();
   if (a.fits != b.fits) return a.fits;

@@ -1,5 +1,5 @@
 #pragma once
-// What is predicted of one published row.
+// The prediction of one published row.
 
 #include <cstdint>
 #include <optional>
@@ -14,21 +14,21 @@ namespace plumb { inline namespace planner {
 
 struct RowPrediction {
   std::optional<double> step_seconds;
-  std::optional<TimeComponents> components;          ///< of the step
-  std::vector<std::int64_t> bytes_by_pipeline_rank;  ///< tensors, and what the stack's context holds
-  bool fits = true;                                  ///< in the device, less what driver and runtime reserve
-  std::optional<double> layer_forward_seconds;       ///< of one transformer layer and micro-batch
+  std::optional<TimeComponents> components;          ///< components of the step
+  std::vector<std::int64_t> bytes_by_pipeline_rank;  ///< tensors, and the memory of the stack's context
+  bool fits = true;  ///< true: it fits the device less the memory that driver and runtime reserve
+  std::optional<double> layer_forward_seconds;  ///< one transformer layer and micro-batch
   std::optional<double> layer_backward_seconds;
-  std::string failure;  ///< why nothing is predicted; empty: something is
+  std::string failure;  ///< reason why nothing is predicted; empty: something is
 };
 
-/// The step, or where the row measured one layer, that layer: of the middle of the model, on a rank of the first stage.
-/// Faults of the question are a failure. Components are worked out only if asked for.
+/// Predicts the step, or where the row measured one layer, a layer of the middle of the model on a rank of the first
+/// stage. Faults of the question become a failure. Components are worked out only if asked for.
 RowPrediction predict_row(const RowQuestion& question, const MeasuredQuantities& measured,
                           bool with_components = false);
 
-/// Of several questions the one that fits and is predicted fastest, or where none fits, the fastest; what fails is left
-/// out. The list is not empty.
+/// The question among several that fits and is predicted fastest; the fastest where none fits. Questions that fail are
+/// left out. The list is not empty.
 struct ChosenPrediction {
   std::size_t index = 0;
   RowPrediction prediction;

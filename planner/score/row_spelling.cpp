@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Another spelling in lower case letters and digits only, and the schema's name.
+/// Other spellings in lower-case letters and digits only, and the schema's names.
 constexpr std::array<Spelling, 51> kRow = {{{"numgpus", "gpus"},
                                             {"ngpus", "gpus"},
                                             {"numdevices", "gpus"},
@@ -133,16 +133,16 @@ constexpr std::array<Spelling, 31> kMeasured = {{{"steptime", "step_time_s"},
                                                  {"peakmemorygib", "peak_mem_gib"},
                                                  {"maxmemoryallocatedgb", "peak_mem_gb"}}};
 
-/// What the schema has under `measured` and kMeasured does not lead to.
+/// Keys that the schema has under `measured` and that kMeasured does not lead to.
 constexpr std::array<std::string_view, 8> kMeasuredToo = {
     "samples_per_gpu_s", "seq_per_s", "peak_mem_mb", "peak_mem_mib", "peak_mem_bytes", "mfu", "days", "oom"};
 
-/// What the schema has as numbers.
+/// Keys that are numbers in the schema.
 constexpr std::array<std::string_view, 16> kCounts = {
     "gpus", "gpus_per_node", "nodes", "tp",  "pp", "dp",         "cp",   "ep",
     "etp",  "vpp",           "mbs",   "gbs", "ga", "gbs_tokens", "zero", "n_microbatches"};
 
-/// "1,024" -> 1024, "3.5" -> 3.5; nothing for what is no number as a whole.
+/// Reads "1,024" as 1024 and "3.5" as 3.5; nothing for a text that is no number as a whole.
 std::optional<json> number_in(std::string text) {
   std::erase(text, ',');
   const auto first = text.find_first_not_of(' ');
@@ -184,7 +184,7 @@ bool spells(std::span<const Spelling> spellings, std::string_view key) {
       spellings, [&](const Spelling& s) { return wanted == s.text || wanted == letters_and_digits(s.means); });
 }
 
-/// A row of a flat table has its measurements, and the model's sizes, beside the degrees: they go to their parts.
+/// Moves the measurements and the model's sizes of a flat table's row, which stand beside the degrees, to their parts.
 void gather_flat(json& row) {
   const bool flat_measured = !row.contains("measured");
   const bool flat_model = !value_at(row, "model").is_object();
@@ -214,7 +214,7 @@ std::optional<double> positive(const json& object, std::string_view path) {
   return value.get<double>();
 }
 
-/// The product, or the quotient by `divisor`, where all are there.
+/// Returns the product, or its quotient by `divisor`, where all are there.
 std::optional<double> product(std::optional<double> a, std::optional<double> b, std::optional<double> divisor = 1) {
   if (!a || !b || !divisor) return std::nullopt;
   return *a * *b / *divisor;
@@ -234,15 +234,15 @@ std::optional<double> replicas_of(const json& row) {
   return positive(row, "dp") ? positive(row, "dp") : product(positive(row, "gpus"), 1, ranks);
 }
 
-/// Sequences of one step.
+/// Fills the sequences of one step.
 void count_batch(json& row) {
   fill(row, "gbs", product(positive(row, "gbs_tokens"), 1, positive(row, "model.seq")));
   const auto accumulated = positive(row, "n_microbatches") ? positive(row, "n_microbatches") : positive(row, "ga");
   fill(row, "gbs", product(product(positive(row, "mbs"), accumulated), replicas_of(row)));
 }
 
-/// A replica whose micro-batches do not divide its batch ends with a smaller one. A rate, which is as that of whole
-/// micro-batches, is read as theirs: the batch that was printed stays as "gbs_printed".
+/// Reads a rate as that of whole micro-batches. A replica whose micro-batches do not divide its batch ends with a
+/// smaller one, and its rate is that of whole ones. The printed batch stays as "gbs_printed".
 void take_whole_microbatches(json& row) {
   for (const char* time :
        {"measured.step_time_s", "measured.step_time_s_median", "measured.step_time_ms", "derived.step_time_s"}) {

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 12> kColors = {"#4e79a7", "#f28e2b", "#e1
 /// Each round of the colours has a mark of its own: a disc, a square, a triangle, a ring.
 constexpr std::size_t kMarks = 4;
 
-/// The mark of the n-th series at (x, y).
+/// Returns the mark of the n-th series at (x, y).
 std::string mark(std::size_t series, double x, double y, double radius, std::string_view more) {
   const std::string_view color = kColors[series % kColors.size()];
   switch (series / kColors.size() % kMarks) {
@@ -44,7 +44,7 @@ std::string mark(std::size_t series, double x, double y, double radius, std::str
   }
 }
 
-/// Decades that hold all points.
+/// Powers of ten between which all points lie.
 struct Decades {
   int low = 0;
   int high = 1;
@@ -99,7 +99,7 @@ class Scatter {
   double share(double value) const { return (std::log10(value) - decades_.low) / (decades_.high - decades_.low); }
   double least() const { return std::pow(10.0, decades_.low); }
   double most() const { return std::pow(10.0, decades_.high); }
-  /// From (measured, predicted) to (measured, predicted).
+  /// Returns a line from (measured, predicted) to (measured, predicted).
   std::string line(double x0, double y0, double x1, double y1, std::string_view color) const {
     return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x(x0), y(y0),
                        x(x1), y(y1), color);

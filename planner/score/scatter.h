@@ -1,5 +1,5 @@
 #pragma once
-// Predictions against measurements as a picture.
+// A picture of predictions and measurements.
 
 #include <string>
 #include <string_view>
@@ -13,8 +13,9 @@ struct ScatterSeries {
   std::vector<std::pair<double, double>> points;  ///< (measured, predicted), both above 0
 };
 
-/// An SVG: both axes logarithmic and alike, one colour a series, the diagonal where prediction and measurement agree,
-/// and lines 10 % above and below it. `unit` is that of both axes. Series without points do not stand in the legend.
+/// Returns an SVG: both axes are logarithmic and alike and have the `unit`, each series has a colour, the diagonal
+/// shows where prediction and measurement agree, and lines run 10 % above and below it. The legend has only series with
+/// points.
 std::string scatter_svg(const std::vector<ScatterSeries>& series, std::string_view title, std::string_view unit);
 
 }}  // namespace plumb::planner

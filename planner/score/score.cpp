@@ -38,7 +38,7 @@ struct Competition {
   std::vector<double> measured;
 };
 
-/// The step's time that the model's FLOPs and a rate in FLOP/s stand for.
+/// Adds the step's time that follows from the model's FLOPs and a rate in FLOP/s.
 void add_step_time(MeasuredQuantities& measured, const RowQuestion& question) {
   if (measured.step_time) return;
   std::optional<double> rate = measured.flops_per_device_second;
@@ -52,7 +52,7 @@ void add_step_time(MeasuredQuantities& measured, const RowQuestion& question) {
   measured.step_time = Seconds{flops / (*rate * question.cluster.devices)};
 }
 
-/// A file may have rows of several sources: each brings what is known of it.
+/// Adds a mapping's notes to the score: a file may have rows of several sources.
 void note_mapping(SourceScore& score, const SourceMapping& mapping) {
   if (std::ranges::find(score.mappings, mapping.name) != score.mappings.end()) return;
   score.mappings.push_back(mapping.name);
@@ -75,7 +75,7 @@ std::string kind_of(const RowQuestion& question) {
                      question.model.experts > 0 ? "experts" : "dense");
 }
 
-/// Adds what each quantity is predicted as without the corrections of the mapping.
+/// Adds the prediction of each quantity without the corrections of the mapping.
 void add_uncorrected(const ScoreLibrary& library, const ReadyRow& row, std::vector<ScoredQuantity>& quantities) {
   if (row.read.corrections.empty()) return;
   const MappedRow printed = map_row(library, *read_by(*row.mapping, *row.printed, false).row, row.mapping);

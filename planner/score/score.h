@@ -1,12 +1,12 @@
 #pragma once
-// Published runs held against the prediction: each row mapped, predicted, compared.
+// Published runs are compared with their predictions: each row is mapped and predicted.
 //
 //   SourceScore score = score_rows(library, {"vtrain_multi.json", rows});
 //   score.step_time.mean_pct; score.skipped; score.rows
 //
-// A row is predicted as `plumb simulate` predicts it: its schedule simulated with the prices of its layout, each
-// transfer on links of its own. Rows of a single layer ("kind": "single transformer layer ...") are held against the
-// sums of one layer's passes.
+// A row is predicted like in `plumb simulate --links private`: its schedule is simulated with the prices of its layout,
+// each transfer on links of its own. Rows of a single layer ("kind": "single transformer layer ...") are compared with
+// the sums of one layer's passes.
 
 #include <optional>
 #include <string>
@@ -32,18 +32,19 @@ PublishedRows published_rows(const nlohmann::json& document, const std::string& 
 
 enum class Quantity : std::uint8_t { kStepTime, kMemory, kLayerForward, kLayerBackward };
 
-/// "step_time_s", "memory_bytes", "layer_forward_s", "layer_backward_s".
+/// Returns "step_time_s", "memory_bytes", "layer_forward_s" or "layer_backward_s".
 std::string_view quantity_name(Quantity quantity);
 
-/// One quantity of one row. The same row may have several.
+/// One quantity of one row; a row may have several.
 struct ScoredQuantity {
   std::string id;
   Quantity quantity = Quantity::kStepTime;
   std::string kind;  ///< "bf16, dense": the computing precision, and whether there are experts
   double predicted = 0;
   double measured = 0;
-  std::optional<double> predicted_uncorrected;  ///< as the row prints it, where a correction changed something
-  std::optional<TimeComponents> components;     ///< of step times
+  /// Prediction of the row as printed, where a correction changed something.
+  std::optional<double> predicted_uncorrected;
+  std::optional<TimeComponents> components;  ///< components of step times
 };
 
 double error_pct(const ScoredQuantity& scored);
@@ -53,7 +54,7 @@ struct SkippedRow {
   std::string reason;
 };
 
-/// Whether what ran is predicted to fit, and what did not is predicted not to.
+/// Errors of the prediction that a run fits: runs that it refuses, and runs out of memory that it accepts.
 struct FitJudgement {
   int running_rows = 0;
   std::vector<std::string> refused_running;  ///< ids
@@ -70,23 +71,23 @@ struct KindStatistics {
 
 struct SourceScore {
   std::string file;
-  std::vector<std::string> mappings;  ///< the names of those that read its rows
+  std::vector<std::string> mappings;  ///< names of the mappings that read its rows
   int rows = 0;
-  int scored = 0;  ///< of these, rows of which something was compared
+  int scored = 0;  ///< rows of which some quantity was compared
   std::vector<SkippedRow> skipped;
   std::vector<ScoredQuantity> quantities;
   ErrorStatistics step_time;
   ErrorStatistics memory;
   ErrorStatistics layer_time;
-  std::vector<KindStatistics> kinds;                     ///< of times and memory, where rows are of several kinds
-  std::optional<ErrorStatistics> step_time_uncorrected;  ///< of all rows, where any was corrected
+  std::vector<KindStatistics> kinds;  ///< errors of times and memory, where rows are of several kinds
+  std::optional<ErrorStatistics> step_time_uncorrected;  ///< errors of all rows, where any was corrected
   std::vector<PublishedError> published;                 ///< other predictors' errors on the source
   std::vector<std::string> corrections;                  ///< each with its evidence, in the order met
-  std::vector<std::string> assumptions;                  ///< the same
-  std::vector<std::string> limits;                       ///< of the mapping
+  std::vector<std::string> assumptions;                  ///< each with its evidence, in the order met
+  std::vector<std::string> limits;                       ///< limits of the mapping
   FitJudgement fits;
   std::optional<double> rank_correlation;  ///< mean over groups of three rows or more that differ in layout only
-  std::optional<double> top1_regret_pct;   ///< the same
+  std::optional<double> top1_regret_pct;   ///< mean over the same groups
 };
 
 /// A row that can be predicted, as its mapping reads it.
@@ -103,17 +104,19 @@ struct ReadyRows {
   std::vector<SkippedRow> skipped;
 };
 
-/// The row's id, or FILE#INDEX (from 0).
+/// Returns the row's id, or FILE#INDEX (from 0).
 std::string row_id(const PublishedRows& published, std::size_t index);
 
-/// Those that measure something that is predicted, and why the others are left out. The library must outlive them.
+/// Returns the rows that measure a quantity that is predicted, and the reasons why others are left out. The library
+/// must outlive them.
 ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published);
 
-/// What a prediction says of what was measured.
+/// Returns the measured quantities of a row with their predictions.
 std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction& predicted,
                                      const MeasuredQuantities& measured);
 
-/// Throws SpecError if the library is at fault (score/row_mapping.h); faults of a row skip it with their reason.
+/// Scores a file. Throws SpecError if the library is at fault (score/row_mapping.h); a faulty row is skipped with its
+/// reason.
 SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published);
 
 }}  // namespace plumb::planner

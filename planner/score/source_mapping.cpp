@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using Fields = std::vector<std::pair<std::string, json>>;
 
-/// The first word of a dotted path, and the rest.
+/// Returns the first word of a dotted path, and the rest.
 std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
   const std::size_t dot = path.find('.');
   if (dot == std::string_view::npos) return {path, {}};
@@ -81,7 +81,7 @@ std::vector<std::pair<std::string, std::vector<DerivedTerm>>> derivations(Strict
   return result;
 }
 
-/// The sum; null if a field is not printed as a number. Whole where it is.
+/// Returns the sum as a whole number where it is one; null if a field is not printed as a number.
 json derived(const std::vector<DerivedTerm>& terms, const json& row) {
   double sum = 0;
   for (const auto& [factor, field] : terms) {

@@ -34,7 +34,7 @@ void add_pass(TimeComponents& components, const Pricing& pricing, const PassOps&
   }
 }
 
-/// Kernels of one micro-batch of one layer.
+/// Returns the time of the kernels of one micro-batch of one layer.
 TimeComponents layer_components(const Pricing& pricing, const Layout& layout, const Layer& layer,
                                 const LayerWork& work) {
   TimeComponents components{};

@@ -1,5 +1,5 @@
 #pragma once
-// Where a predicted step's time goes, as the mean over the pipeline ranks: what explains a row that is far off.
+// The parts of a predicted step's time, as means over the pipeline ranks. They explain a row with a large error.
 
 #include <array>
 #include <string_view>
@@ -13,25 +13,24 @@ namespace plumb { inline namespace planner {
 enum class TimeComponent : std::uint8_t {
   kGemm,              ///< products with weights
   kAttention,         ///< fused attention, or its products of activations
-  kMemoryBound,       ///< everything else that the device computes
-  kHost,              ///< what launching takes longer than the device computes, and the overhead of actions
+  kMemoryBound,       ///< all other kernels
+  kHost,              ///< launches that take longer than the device computes, and the overhead of actions
   kTensorParallel,    ///< blocking collectives of tensor groups
-  kContextAndExpert,  ///< the same of context and expert groups
-  kDataParallel,      ///< gradients reduced and weights gathered beyond what is hidden
+  kContextAndExpert,  ///< blocking collectives of context and expert groups
+  kDataParallel,      ///< gradients reduced and weights gathered beyond the hidden part
   kOptimizer,
   kBubble,  ///< the rest: waiting in the pipeline, and for its messages
 };
 inline constexpr int kTimeComponentCount = 9;
 
-/// "compute GEMM", "attention", "memory-bound", "host", "TP", "CP and EP", "DP", "optimizer", "PP bubble".
+/// Returns "compute GEMM", "attention", "memory-bound", "host", "TP", "CP and EP", "DP", "optimizer" or "PP bubble".
 std::string_view component_name(TimeComponent component);
 
-/// [TimeComponent]; they sum up to the step's time.
+/// [TimeComponent]; the components sum up to the step's time.
 using TimeComponents = std::array<Seconds, kTimeComponentCount>;
 
-/// Of a priced layout whose step takes `step_time`. Without a stack all of a pass's compute counts as memory-bound or
-/// product by its kernels' kind in kernels/layer/layer.h; only training with a stack is told apart here, otherwise
-/// compute is one sum under kGemm.
+/// Returns the components of a priced layout whose step takes `step_time`. Only training with a stack tells the kinds
+/// of compute apart; without a stack all compute of the passes counts under kGemm.
 TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
                                Seconds step_time);
 

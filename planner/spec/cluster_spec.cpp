@@ -30,7 +30,7 @@ std::int64_t bytes_of_gib(StrictObject& object, std::string_view key, double gib
   return static_cast<std::int64_t>(gib * kGibibyte + 0.5);
 }
 
-/// Every {"value", "source"} below `json`, by dotted path.
+/// Adds the source of every {"value", "source"} below `json`, by dotted path.
 void collect_sources(const nlohmann::json& json, const std::string& path, std::map<std::string, std::string>& sources) {
   if (!json.is_object()) return;
   if (json.contains("value") && json.contains("source") && json.at("source").is_string()) {
@@ -109,7 +109,7 @@ LinkSpec read_link(StrictObject& object) {
   return link;
 }
 
-/// Which of the words the key has; the first where it is not there.
+/// Returns the index of the word that the key has; 0 where the key is not there.
 std::size_t one_of(StrictObject& object, std::string_view key, const std::vector<std::string>& words) {
   const std::string word = object.text_or(key, words.front());
   const auto found = std::ranges::find(words, word);
@@ -131,7 +131,7 @@ KernelSample read_sample(StrictObject object) {
   return sample;
 }
 
-/// A number of the JSON form, with its source where there is one.
+/// Returns a number of the JSON form, with its source where there is one.
 nlohmann::ordered_json number(const ClusterSpec& cluster, const std::string& path, double exact) {
   const double value = fifteen_digits(exact);
   const auto source = cluster.sources.find(path);
@@ -233,7 +233,7 @@ nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
   return json;
 }
 
-/// Why a cluster cannot have that many devices, with the remedy; empty if it can.
+/// Returns the reason why a cluster cannot have that many devices, with the remedy; empty if it can.
 std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
   if (devices < 1) return fmt::format("{} devices cannot train anything: give 1 or more", devices);

@@ -4,7 +4,8 @@
 //
 //   ClusterSpec cluster = resize(parse_cluster(text_of("tools/specs/clusters/h100.json"), "h100.json"), 16);
 //
-// Data-sheet figure and what software reaches of it stand side by side: a rate is always `peak * efficiency`.
+// The data-sheet figure and the share of it that software reaches stand side by side: a rate is always `peak *
+// efficiency`.
 
 #include <array>
 #include <cstdint>
@@ -25,7 +26,8 @@
 
 namespace plumb { inline namespace planner {
 
-/// What a fused attention kernel reaches of the peak on sequences of s tokens: efficiency * s / (s + half_sequence).
+/// Share of the peak that a fused attention kernel reaches on sequences of s tokens: efficiency * s / (s +
+/// half_sequence).
 struct AttentionRate {
   double forward = 1;
   double backward = 1;
@@ -36,23 +38,25 @@ struct AttentionRate {
 
 struct DeviceSpec {
   std::string name;
-  std::map<Precision, double> peak_flops_per_second;  ///< dense; a precision that is not there cannot be trained in
+  std::map<Precision, double> peak_flops_per_second;  ///< dense; a precision that is not listed cannot be trained in
   std::int64_t memory_bytes = 0;
-  std::int64_t reserved_bytes = 0;     ///< what driver and runtime take before the first tensor
-  double memory_bytes_per_second = 0;  ///< read and written together
-  double gemm_efficiency = 1;          ///< of the peak, in a GEMM that fills the device
-  double fp8_gemm_efficiency = 0;      ///< the same of fp8 products, their casts included; 0: as gemm_efficiency
-  double attention_efficiency = 1;     ///< of the peak, in fused attention (computed half counted)
-  std::map<std::string, AttentionRate> attention;  ///< by kernel (spec/stack_spec.h); others: attention_efficiency
-  double memory_efficiency = 1;                    ///< of the memory bandwidth, in a memory-bound kernel
-  Seconds kernel_fixed{0};                         ///< of every kernel, whatever its size
-  Seconds gemm_fixed{0};                           ///< of a GEMM, in the place of kernel_fixed
-  Seconds wave_fixed{0};                           ///< of each wave of output tiles
-  double misaligned_rows = 1;                      ///< how much longer a product takes whose rows are no 8 n elements
-  double misaligned_by_4 = 1;      ///< how much longer a batched product takes whose rows are of 4 n elements
-  double misaligned_by_2 = 1;      ///< the same of 2 n or n elements, n odd
-  int compute_units = 1;           ///< that share a GEMM's output tiles
-  int gemm_tile = 1;               ///< edge of the middle output tile in elements; 1: no quantisation
+  std::int64_t reserved_bytes = 0;     ///< memory that driver and runtime take before the first tensor
+  double memory_bytes_per_second = 0;  ///< rate of reads and writes together
+  double gemm_efficiency = 1;          ///< share of the peak that a GEMM reaches where it fills the device
+  /// Share of the fp8 peak that fp8 products with their casts reach; 0: gemm_efficiency.
+  double fp8_gemm_efficiency = 0;
+  double attention_efficiency = 1;  ///< share of the peak that fused attention reaches (only the computed half counts)
+  std::map<std::string, AttentionRate>
+      attention;                   ///< [kernel] (spec/stack_spec.h); other kernels: attention_efficiency
+  double memory_efficiency = 1;    ///< share of the memory bandwidth that a memory-bound kernel reaches
+  Seconds kernel_fixed{0};         ///< time of every kernel, whatever its size
+  Seconds gemm_fixed{0};           ///< time of a GEMM that takes the place of kernel_fixed
+  Seconds wave_fixed{0};           ///< time of each wave of output tiles
+  double misaligned_rows = 1;      ///< factor on the time of a product whose rows are not a multiple of 8 elements
+  double misaligned_by_4 = 1;      ///< factor on the time of a batched product whose rows are 4 n elements, n odd
+  double misaligned_by_2 = 1;      ///< factor on the time of a batched product whose rows are 2 n or n elements, n odd
+  int compute_units = 1;           ///< units that share a GEMM's output tiles
+  int gemm_tile = 1;               ///< edge of the middle output tile in elements; 1: tiles are not modelled
   double collective_slowdown = 0;  ///< x: compute takes 1 + x times as long beside a collective of the device
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
@@ -61,19 +65,19 @@ struct DeviceSpec {
 /// One direction of one device's link.
 struct LinkSpec {
   double bytes_per_second = 0;  ///< data sheet
-  double efficiency = 1;        ///< what collectives reach of it
-  Seconds latency{0};           ///< of one hop
+  double efficiency = 1;        ///< share of that rate that collectives reach
+  Seconds latency{0};           ///< time of one hop
 
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
 
-/// How the links hang together (simulator/network/topology/fabric.h).
+/// The way in which the links are wired (simulator/network/topology/fabric.h).
 struct WiringSpec {
   NodeHub hub = NodeHub::kNvSwitch;
   Leaves leaves = Leaves::kByRail;
   int nics_per_node = 0;        ///< 0: one for each device
   int nodes_per_leaf = 0;       ///< 0: all
-  double oversubscription = 1;  ///< of a leaf's trunk
+  double oversubscription = 1;  ///< oversubscription of a leaf's trunk
 
   friend bool operator==(const WiringSpec&, const WiringSpec&) = default;
 };
@@ -84,24 +88,24 @@ struct ClusterSpec {
   int devices = 1;
   DeviceSpec device;
   int devices_per_node = 1;
-  std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
-  std::optional<LinkSpec> network;    ///< of one NIC; needed where there is more than one node
+  std::optional<LinkSpec> node_link;  ///< link between devices of a node; needed where a node has more than one
+  std::optional<LinkSpec> network;    ///< link of one NIC; needed where there is more than one node
   WiringSpec wiring;
-  std::optional<HostSpec> host;                    ///< needed by what is offloaded
-  std::optional<NcclSpec> nccl;                    ///< what NCCL's cost model asks; without it rings are priced
-  std::vector<CollectiveTable> collective_tables;  ///< measured; where there is one it overrides the models
-  std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
-  std::map<std::string, std::string> sources;  ///< of the figures, by dotted path ("device.memory_gib")
+  std::optional<HostSpec> host;  ///< needed by offloading
+  std::optional<NcclSpec> nccl;  ///< inputs of NCCL's cost model; without them collectives are priced as rings
+  std::vector<CollectiveTable> collective_tables;  ///< measured tables, which override the models
+  std::vector<KernelSample> samples;               ///< measured times of kernels, which override the roofline
+  std::map<std::string, std::string> sources;      ///< source of each figure by its dotted path ("device.memory_gib")
 };
 
 int node_count(const ClusterSpec& cluster);
 
-/// The same machine with another number of devices. Throws SpecError unless `devices` is at most one node or fills its
-/// nodes, and where several nodes have no network to connect them.
+/// Returns the same machine with another number of devices. Throws SpecError unless `devices` is at most one node or
+/// fills its nodes, and where several nodes have no network to connect them.
 ClusterSpec resize(ClusterSpec cluster, int devices);
 
-/// "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Throws SpecError if what follows the colon is no number
-/// above 0.
+/// A preset's name with a number of devices: "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Parsing throws
+/// SpecError if what follows the colon is no number above 0.
 struct ClusterName {
   std::string preset;
   std::optional<int> devices;
@@ -112,7 +116,7 @@ ClusterName parse_cluster_name(std::string_view name);
 /// "all_reduce", its shape has that kernel's length and no negative size, and its time and its busy ranks are above 0.
 void check_kernel_sample(const KernelSample& sample, std::string_view place);
 
-/// JSON form, units in the keys:
+/// The JSON form of a cluster, with units in the keys:
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
 ///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "fp8_gemm_efficiency", "attention_efficiency", "attention":
 ///    {"flash2": {"forward", "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us",

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers on their way from SI units to a file's.
+// Numbers that are converted from SI units to a file's.
 
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// Returns what the number's first 15 digits say: they survive the way to SI units and back unchanged.
+/// Returns the number rounded to its first 15 digits, which survive the conversion to SI units and back unchanged.
 inline double fifteen_digits(double exact) {
   return std::strtod(fmt::format("{:.15g}", exact).c_str(), nullptr);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The host of a node, as far as what is offloaded asks: its memory, and each device's way to it.
+// The host of a node as far as offloading needs it: its memory, and the link between each device and the host.
 //
 //   "host": {"memory_gib": 2048, "memory_bandwidth_gb_per_s": 614, "memory_efficiency": 0.8,
 //            "device_bandwidth_gb_per_s": 63, "device_efficiency": 0.88,
@@ -12,13 +12,13 @@
 namespace plumb { inline namespace planner {
 
 struct HostSpec {
-  std::int64_t memory_bytes = 0;       ///< of a node
-  double memory_bytes_per_second = 0;  ///< of a node, read and written together
-  double memory_efficiency = 1;        ///< what an update on the CPU, and what is moved, reaches of it
-  double device_bytes_per_second = 0;  ///< between one device and the host, each way
+  std::int64_t memory_bytes = 0;       ///< memory of a node
+  double memory_bytes_per_second = 0;  ///< rate of a node's reads and writes together
+  double memory_efficiency = 1;        ///< share of that rate that an update on the CPU and moved data reach
+  double device_bytes_per_second = 0;  ///< rate between one device and the host, each way
   double device_efficiency = 1;
-  int devices_per_switch = 1;           ///< that share one link of that rate to the host
-  bool nic_shares_device_link = false;  ///< true: what a device exchanges with its NIC crosses its link as well
+  int devices_per_switch = 1;           ///< devices that share one link of that rate to the host
+  bool nic_shares_device_link = false;  ///< true: what a device exchanges with its NIC also crosses the device's link
 
   friend bool operator==(const HostSpec&, const HostSpec&) = default;
 };

@@ -75,7 +75,8 @@ Offload offload_from_name(std::string_view name) {
   return {.optimizer = which % 2 == 1, .activations = which >= 2};
 }
 
-/// The catalogue's name where `text` spells one; otherwise as it stands, to be refused where it is looked up.
+/// Returns the catalogue's name where `text` spells one; other texts are returned unchanged, and refused where they are
+/// looked up.
 std::string schedule_named(std::string_view text) {
   const std::string_view name = schedule_spelled(text);
   return std::string(name.empty() ? text : name);

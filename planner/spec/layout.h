@@ -1,9 +1,9 @@
 #pragma once
-// How a model lies over a cluster: the parallel degrees, the schedule, what is sharded and what is recomputed.
+// The layout of a model on a cluster: the parallel degrees, the schedule, what is sharded and what is recomputed.
 //
-//   LayoutRequest asked = parse_layout("tp=2,pp=4,recompute=full");   // what is not named stays open (search/search.h)
+//   LayoutRequest asked = parse_layout("tp=2,pp=4,recompute=full");   // other keys stay open (search/search.h)
 //
-// `Layout` has every question answered; `LayoutRequest` is the same with open questions, and restricts a search.
+// `Layout` has every question answered. `LayoutRequest` leaves some questions open, and restricts a search.
 
 #include <cstdint>
 #include <optional>
@@ -18,17 +18,19 @@
 
 namespace plumb { inline namespace planner {
 
-/// What F does not keep for the backward (without R actions the backward rebuilds it at its head).
+/// The tensors that F does not keep for the backward (without R actions the backward rebuilds them at its beginning).
 enum class Recompute : std::uint8_t {
   kNone,
-  kSelective,  ///< what memory-bound kernels rebuild: norm and activation outputs; with a stack attention's core
-  kFull,       ///< everything but each layer's input
+  /// Tensors that memory-bound kernels rebuild: norm and activation outputs; with a stack, its own choice
+  /// (SelectiveKind).
+  kSelective,
+  kFull,  ///< everything but each layer's input
 };
 
 /// Parts of a training that wait in the host's memory (evaluate/host_offload.h).
 struct Offload {
-  bool optimizer = false;    ///< its state, which the CPU updates
-  bool activations = false;  ///< those that are not needed soon
+  bool optimizer = false;    ///< the optimizer's state, which the CPU updates
+  bool activations = false;  ///< activations that are not needed soon
 
   friend bool operator==(const Offload&, const Offload&) = default;
 };
@@ -38,7 +40,7 @@ struct Layout {
   int tensor = 1;
   int pipeline = 1;
   int context = 1;                 ///< ranks that share a sequence's tokens (spec/stack_spec.h says how)
-  int expert = 1;                  ///< ranks that share the routed experts, of the data * context ones
+  int expert = 1;                  ///< ranks that share the routed experts, out of data * context ranks
   int expert_tensor = 1;           ///< ranks that share one expert
   int chunks = 1;                  ///< v, stages a pipeline rank
   int zero = 0;                    ///< ZeRO stage (Rajbhandari et al. 2020)
@@ -46,11 +48,12 @@ struct Layout {
   std::int64_t microbatch = 1;     ///< sequences
   Recompute recompute = Recompute::kNone;
   Offload offload;
-  std::string schedule = "1f1b";  ///< a name of the catalogue
-  int group = 0;                  ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
-  std::int64_t bucket_mib = 0;  ///< gradients reduced inside the last backward in buckets of so many MiB; 0: behind it
-  std::vector<int>
-      split;  ///< [model part] transformer layers; empty: balanced by cost (partition/balanced_partition.h)
+  std::string schedule = "1f1b";  ///< name in the catalogue
+  int group = 0;                  ///< interleaved schedules: micro-batches of a chunk in a row; 0: the number of ranks
+  /// Buckets of so many MiB in which gradients are reduced inside the last backward; 0: they are reduced behind it.
+  std::int64_t bucket_mib = 0;
+  /// [model part] transformer layers; empty: balanced by cost (partition/balanced_partition.h).
+  std::vector<int> split;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -76,44 +79,45 @@ struct LayoutRequest {
   friend bool operator==(const LayoutRequest&, const LayoutRequest&) = default;
 };
 
-/// "none", "selective", "full".
+/// Returns "none", "selective" or "full".
 std::string_view recompute_name(Recompute recompute);
 
-/// "none", "optimizer", "activations", "optimizer+activations".
+/// Returns "none", "optimizer", "activations" or "optimizer+activations".
 std::string_view offload_name(const Offload& offload);
 
-/// Keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, offload, schedule, group, bucket_mib, split (as
-/// split=8:8:10:6), comma-separated. Throws SpecError naming the key: unknown (with the nearest known), twice, not a
-/// number above 0.
+/// Reads a comma-separated list with the keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, offload, schedule,
+/// group, bucket_mib, split (written split=8:8:10:6). Throws SpecError naming the key: unknown (with the nearest
+/// known), given twice, not a number above 0.
 LayoutRequest parse_layout(std::string_view text);
 
-/// "8,8,10,6" -> {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
+/// Reads "8,8,10,6" as {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
 std::vector<int> parse_split(std::string_view text);
 
-/// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b"; of a request, what
-/// it answers. Degrees of cp, ep and etp of 1 are not named.
+/// Returns the inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b". A
+/// request's text has the answered keys only. Degrees of cp, ep and etp of 1 are not named.
 std::string to_text(const Layout& layout);
 std::string to_text(const LayoutRequest& request);
 
-/// Every question answered as the layout answers it.
+/// Returns the request that has every question answered as the layout answers it.
 LayoutRequest request_of(const Layout& layout);
 
-/// The layout that a request says, with 1, none and 1f1b for what it leaves open.
+/// Returns the layout of a request, with 1, none and 1f1b for the questions that it leaves open.
 Layout layout_of(const LayoutRequest& request);
 
 ProcessGrid grid_of(const Layout& layout);
 
-/// The same ranks with context parallelism counted as data parallelism: both have replicas of the same weights, whose
+/// Returns the grid with context parallelism counted as data parallelism: both have replicas of the same weights, whose
 /// gradients are reduced together.
 ProcessGrid replica_grid_of(const Layout& layout);
 
-/// The same ranks of each stage as the routed experts see them: tensor is etp, context ep, data their replicas.
+/// Returns the grid of the same ranks as the routed experts see it: tensor is etp, context is ep, data is their
+/// replicas.
 ProcessGrid expert_grid_of(const Layout& layout);
 
-/// Micro-batches of one replica in one step. Throws SpecError if they do not divide the batch.
+/// Returns the micro-batches of one replica in one step. Throws SpecError if they do not divide the batch.
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout);
 
-/// JSON form: the keys of the text form, {"dp": 2, ..., "sp": true, "split": [8, 8]}.
+/// The JSON form has the keys of the text form: {"dp": 2, ..., "sp": true, "split": [8, 8]}.
 LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& place);
 nlohmann::ordered_json to_json(const Layout& layout);
 

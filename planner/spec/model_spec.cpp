@@ -11,7 +11,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-// Far beyond any model, and small enough that bytes of everything stay below 2^63.
+// These limits are far beyond any model, and small enough that bytes of everything stay below 2^63.
 constexpr std::int64_t kLargestLayers = 1 << 14;
 constexpr std::int64_t kLargestWidth = 1 << 20;
 constexpr std::int64_t kLargestTable = 1 << 24;

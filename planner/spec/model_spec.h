@@ -1,6 +1,6 @@
 #pragma once
-// A model: a decoder-only transformer by its sizes, and the layers it stands for; or any other network as a graph of
-// layers (graph/layer_graph.h).
+// A model: a decoder-only transformer given by its sizes, or any other network given as a graph of layers
+// (graph/layer_graph.h).
 //
 //   ModelSpec model = parse_model(text_of("tools/specs/models/llama-3-8b.json"), "llama-3-8b.json");
 //   model_parameter_count(model) == 8'030'261'248
@@ -21,7 +21,7 @@ namespace plumb { inline namespace planner {
 
 struct ModelSpec {
   std::string name;
-  std::string source;  ///< where the sizes are published
+  std::string source;  ///< place where the sizes are published
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
@@ -40,10 +40,11 @@ struct ModelSpec {
   bool parallel_residual = false;
   std::int64_t rotary_size = 0;  ///< leading channels of each head that RoPE turns; 0: no RoPE
   double rope_theta = 10000.0;
-  std::int64_t window = 0;                ///< sliding attention window in tokens; 0: the whole past
-  std::int64_t full_attention_every = 0;  ///< of so many layers the last sees the whole past; 0: all have the window
+  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
+  /// Period of layers whose last one sees the whole past; 0: all layers have the window.
+  std::int64_t full_attention_every = 0;
   bool tied_embeddings = false;
-  double dropout = 0;  ///< of attention probabilities and residual branches; 0: none
+  double dropout = 0;  ///< rate for attention probabilities and residual branches; 0: none
   // Mixture of experts (kernels/layer/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
@@ -57,37 +58,39 @@ struct ModelSpec {
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;
-  /// Where it is set, the sizes above are not but for `layers`, its nodes, and `sequence` (1 where a sample is no
-  /// sequence).
+  /// A graph replaces the sizes above. Only `layers`, the number of its nodes, and `sequence` (1 where a sample is no
+  /// sequence) are set beside it.
   std::optional<LayerGraph> graph;
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
-/// Embedding, `layers` transformer layers, head. Of a graph that the executor runs its layers in order, of others none.
+/// Returns the embedding, `layers` transformer layers and the head. Returns a graph's layers in order if the executor
+/// runs the graph, and none otherwise.
 std::vector<Layer> model_layers(const ModelSpec& model);
 
-/// Trained parameters; a tied table counts once.
+/// Returns the number of trained parameters; a tied table counts once.
 std::int64_t model_parameter_count(const ModelSpec& model);
 
-/// Of these, the ones that a token meets: of the routed experts only those that its router picks.
+/// Returns the number of parameters that a token meets: of the routed experts, only those that its router picks.
 std::int64_t active_parameter_count(const ModelSpec& model);
 
-/// True if its samples are sequences, whose tokens the training chooses.
+/// Returns true if the model's samples are sequences, whose number of tokens the training chooses.
 bool has_sequence(const ModelSpec& model);
 
-/// JSON form of a graph: graph/layer_graph.h. Of a transformer: every member by its name here ("norm": "rms" or
-/// "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads` is `heads`, `head_size` is hidden / heads, and
-/// `rotary_size` is head_size unless there are learned positions; the other optional keys have the defaults above;
-/// `experts` needs experts_per_token and expert_ffn, `kv_rank` a value_size. Reading throws SpecError with the place of
-/// what is wrong: an unknown or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do
-/// not divide, a rotary_size above head_size or odd, more experts a token than there are, more dense layers than
-/// layers. The shown figures may stand beside the sizes that they follow from, and are refused where they do not.
+/// The JSON form of a graph is in graph/layer_graph.h. That of a transformer has every member by its name here ("norm":
+/// "rms" or "layer", "mlp": "gelu" or "swiglu"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
+/// `rotary_size` is head_size unless there are learned positions, and the other optional keys are as above. `experts`
+/// needs experts_per_token and expert_ffn, `kv_rank` a value_size. Reading throws SpecError with the place: an unknown
+/// or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size
+/// above head_size or odd, more experts a token than there are, more dense layers than layers. The figures of
+/// shown_figures() may stand beside the sizes, and are refused where they do not follow from them.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);
 
-/// Returns what follows from the sizes: "parameters"; for a graph also "forward_gflops", and its nodes under "layers".
+/// Returns the figures that follow from the sizes: "parameters"; for a graph also "forward_gflops", and its nodes under
+/// "layers".
 nlohmann::ordered_json shown_figures(const ModelSpec& model);
 
 }}  // namespace plumb::planner

@@ -1,5 +1,5 @@
 #pragma once
-// What NCCL sees of a machine, as far as its own cost model asks (cost/nccl/), and how far measurements lie from it.
+// The inputs of NCCL's cost model (price/collective/), and the constants by which measurements differ from it.
 //
 //   "nccl": {"generation": "hopper", "host_cpu": "intel", "nvlink_sharp": true, "nics": 8}
 //
@@ -23,7 +23,7 @@ namespace plumb { inline namespace planner {
 enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 enum class HostCpu : std::uint8_t { kIntel, kAmd, kOther };
 
-/// Channels of one of NCCL's graphs, and what each moves inside a node and between nodes.
+/// Channels of one of NCCL's graphs, and the rate of each inside a node and between nodes.
 struct NcclChannels {
   int count = 0;
   double inside_bytes_per_second = 0;
@@ -32,11 +32,12 @@ struct NcclChannels {
   friend bool operator==(const NcclChannels&, const NcclChannels&) = default;
 };
 
-/// What is added to NCCL's own estimate of whatever it has chosen; fitted on measurements of the cluster.
+/// Constants added to NCCL's own estimate of the algorithm and protocol that it has chosen; fitted on measurements of
+/// the cluster.
 struct NcclCalibration {
-  Seconds low_latency_launch{0};  ///< to LL and LL128
-  Seconds simple_launch{0};       ///< to Simple, send/recv and all-to-all
-  double bandwidth_scale = 1;     ///< of every bandwidth
+  Seconds low_latency_launch{0};  ///< added to LL and LL128
+  Seconds simple_launch{0};       ///< added to Simple, send/recv and all-to-all
+  double bandwidth_scale = 1;     ///< factor on every bandwidth
 
   friend bool operator==(const NcclCalibration&, const NcclCalibration&) = default;
 };
@@ -44,14 +45,14 @@ struct NcclCalibration {
 struct NcclSpec {
   NcclGeneration generation = NcclGeneration::kAmpere;
   HostCpu host_cpu = HostCpu::kOther;
-  bool nvlink = true;          ///< false: devices of a node meet over PCIe
+  bool nvlink = true;          ///< false: devices of a node communicate over PCIe
   bool nvlink_sharp = false;   ///< the node's switches reduce (NVLS)
   bool network_sharp = false;  ///< the network's switches reduce (CollNet)
-  int nics = 0;                ///< of a node; 0: one a device
-  Seconds nic_latency{0};      ///< that the network plug-in reports
-  /// What the rings of one node's groups move together where they close over the host: a ring enters and leaves a node
-  /// by one NIC, and where no two ranks of the group sit at one NIC and NCCL cannot reach it over NVLink (before 2.12,
-  /// PXN), its last rank sends through the processors. 0: no limit.
+  int nics = 0;                ///< NICs of a node; 0: one a device
+  Seconds nic_latency{0};      ///< latency that the network plug-in reports
+  /// Bytes a second that the rings of one node's groups move together where they close over the host. A ring enters and
+  /// leaves a node by one NIC. Where no two ranks of the group sit at one NIC and NCCL cannot reach that NIC over
+  /// NVLink (before 2.12, PXN), its last rank sends through the processors. 0: no limit.
   double host_crossing_bytes_per_second = 0;
   bool balanced_tree = true;                     ///< false: NCCL found only its plain tree pattern
   std::optional<NcclChannels> ring, tree, nvls;  ///< given instead of searched; for every group
@@ -60,12 +61,12 @@ struct NcclSpec {
   friend bool operator==(const NcclSpec&, const NcclSpec&) = default;
 };
 
-/// Measured times of one collective of one group shape, ascending in bytes; they override every model.
+/// Measured times of one collective on one shape of group, ascending in bytes; they override every model.
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 0;
   int nodes = 1;
-  std::vector<std::int64_t> bytes;  ///< the whole buffer of one rank
+  std::vector<std::int64_t> bytes;  ///< whole buffer of one rank
   std::vector<Seconds> times;       ///< as long as `bytes`
 
   friend bool operator==(const CollectiveTable&, const CollectiveTable&) = default;
@@ -81,8 +82,8 @@ std::optional<CollectiveKind> collective_from_name(std::string_view name);
 /// scale above 1.25 says that the mapping is wrong.
 NcclSpec read_nccl(StrictObject object);
 
-/// {"collective", "ranks", "nodes", "bytes": [...], "us": [...]}. Throws SpecError if the lists differ in length, are
-/// empty, do not ascend or hold a time that is not above 0.
+/// Reads {"collective", "ranks", "nodes", "bytes": [...], "us": [...]}. Throws SpecError if the lists differ in length,
+/// are empty, do not ascend or hold a time that is not above 0.
 CollectiveTable read_collective_table(StrictObject object);
 nlohmann::ordered_json to_json(const CollectiveTable& table);
 

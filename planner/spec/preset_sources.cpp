@@ -9,7 +9,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// The first number below `json` that names no source, by dotted path; empty if all do.
+/// Returns the dotted path of the first number below `json` that names no source; empty if all do.
 std::string number_without_source(const nlohmann::json& json, const std::string& path) {
   if (json.is_number()) return path;
   if (!json.is_structured()) return "";

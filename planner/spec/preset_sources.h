@@ -1,5 +1,5 @@
 #pragma once
-// What Plumb ships says where each of its numbers is published.
+// Presets that Plumb ships name the source of each of their numbers.
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// As parse_cluster, for a preset. Throws SpecError also naming a number that has no source.
+/// Reads a preset like parse_cluster. Throws SpecError also if a number has no source.
 ClusterSpec parse_cluster_preset(std::string_view text, const std::string& file);
 
 }}  // namespace plumb::planner

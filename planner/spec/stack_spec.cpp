@@ -22,7 +22,8 @@ const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"}
 const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
 const std::vector<std::string> kGraphNames = {"none", "outside-experts", "iteration"};
 
-/// Every member with its key, so that reading and writing name them once. `Visitor` has one function a type.
+/// Visits every member with its key, so that reading and writing name them once. `Visitor` has one function for each
+/// type.
 template <class Stack, class Visitor>
 void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("causal_skipped", stack.causal_skipped);

@@ -1,6 +1,6 @@
 #pragma once
-// What a training framework does differently: which kernels it fuses, what it recomputes, hides and keeps. Data, not
-// code: a framework (or a version of it) is a JSON file under tools/specs/stacks, each figure with its source.
+// A stack is the framework that trains: which kernels it fuses, and what it recomputes, hides and keeps. It is data,
+// not code: a framework (or a version of it) is a JSON file under tools/specs/stacks, each figure with its source.
 //
 //   StackSpec stack = parse_stack(text_of("tools/specs/stacks/megatron-core.json"), "megatron-core.json");
 
@@ -16,25 +16,26 @@
 
 namespace plumb { inline namespace planner {
 
-/// Which kernels compute attention. Unfused: batched GEMMs around a softmax, the s x s scores in memory.
+/// The kernels that compute attention. Unfused: batched GEMMs around a softmax, with the s x s scores in memory.
 enum class AttentionKernel : std::uint8_t { kUnfused, kTriton, kFlash2, kFlash3, kCudnn };
 
-/// How context parallelism divides a sequence: rings of keys and values (Liu et al. 2023), all-gathered keys and values
-/// (Llama team 2024), or heads by all-to-all (Jacobs et al. 2023, Ulysses).
+/// The way in which context parallelism divides a sequence: rings of keys and values (Liu et al. 2023), all-gathered
+/// keys and values (Llama team 2024), or heads by all-to-all (Jacobs et al. 2023, Ulysses).
 enum class ContextKind : std::uint8_t { kRing, kAllGather, kUlysses };
 
-/// What selective recomputation rebuilds: the core of attention (Korthikanti et al. 2022), or all but the results of
-/// every second product, of attention's core and of the tensor group's reductions (torchtitan's per-operation
-/// checkpoints), or the results of norms and of routed experts' activations (Megatron-Core's --recompute-modules
-/// layernorm moe_act).
+/// The tensors that selective recomputation rebuilds: the core of attention (Korthikanti et al. 2022); or all but the
+/// results of every second product, of attention's core and of the tensor group's reductions (torchtitan's
+/// per-operation checkpoints); or the results of norms and of routed experts' activations (Megatron-Core's
+/// --recompute-modules layernorm moe_act).
 enum class SelectiveKind : std::uint8_t { kAttentionCore, kAlternateProducts, kNormsAndActivations };
 
-/// How often a token travels to its experts: once for each of them (an all-to-all of NCCL's), or once for each rank
-/// that holds some of them, and once for each node of the network behind which those ranks sit (DeepEP, HybridEP).
+/// The number of times that a token travels to its experts: once for each of them (an all-to-all of NCCL's), or once
+/// for each rank that holds some of them, and once for each node of the network where those ranks sit (DeepEP,
+/// HybridEP).
 enum class ExpertDispatch : std::uint8_t { kPerExpert, kPerRank };
 
-/// What is captured in CUDA graphs, which the host launches at once: nothing, a layer without its routed experts and
-/// their exchange, or all of an iteration.
+/// The scope of CUDA graphs, which the host launches at once: nothing, a layer without its routed experts and their
+/// exchange, or the whole iteration.
 enum class GraphScope : std::uint8_t { kNone, kOutsideExperts, kIteration };
 
 struct StackSpec {
@@ -45,7 +46,7 @@ struct StackSpec {
   AttentionKernel attention = AttentionKernel::kFlash2;
   bool causal_skipped = true;       ///< the masked half of the scores is not computed
   bool fused_softmax = true;        ///< unfused attention: scale, mask and softmax in one kernel
-  int fused_softmax_rows = 0;       ///< that kernel needs b a / t to be a multiple of this; 0: takes any
+  int fused_softmax_rows = 0;       ///< the fused softmax needs b a / t to be a multiple of this; 0: it takes any
   bool fused_bias_dropout = true;   ///< bias, dropout and residual in one kernel
   bool fused_activation = true;     ///< bias and activation in one kernel
   bool fused_norm = true;           ///< the residual's gradient is added in the norm's backward kernel
@@ -53,66 +54,76 @@ struct StackSpec {
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
   std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
   SelectiveKind selective = SelectiveKind::kAttentionCore;
-  bool early_stop = false;     ///< recomputation ends with the last tensor that the backward needs
-  double memory_traffic = 1;   ///< bytes of memory-bound kernels over those that must cross memory
-  double fp8_gemm_factor = 1;  ///< times the device's fp8 rate, what products reach as the stack scales; never the peak
-  bool fp8_gathers = false;    ///< under fp8 the tensor group gathers one byte an element
+  bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
+  double memory_traffic = 1;  ///< bytes of memory-bound kernels over the bytes that must cross memory
+  /// Factor on the device's fp8 rate for products as the stack scales them; the result is never above the peak.
+  double fp8_gemm_factor = 1;
+  bool fp8_gathers = false;         ///< under fp8 the tensor group gathers one byte an element
   bool fp8_weight_gathers = false;  ///< under fp8 replicas gather weights in one byte an element
-  double fp8_cast_bytes = 0;        ///< under fp8, moved for each element that is quantized in a kernel of its own
+  double fp8_cast_bytes = 0;        ///< bytes moved under fp8 for each element that is quantized in a kernel of its own
   bool fp8_saved = false;           ///< under fp8 products keep their inputs in one byte an element
 
   // Routed experts.
-  bool expert_kernels = false;   ///< grouped products are a kernel for each expert
-  double expert_half_rows = 0;   ///< rows an expert with which a grouped product reaches half of a plain one's rate
-  double expert_gemm_share = 1;  ///< besides, where products are quantized or their biases stand apart
+  bool expert_kernels = false;  ///< grouped products are one kernel for each expert
+  double expert_half_rows = 0;  ///< rows an expert at which a grouped product reaches half of a plain product's rate
+  /// Further factor on that rate where products are quantized or their biases stand apart.
+  double expert_gemm_share = 1;
   bool weighted_activations = false;  ///< routed tokens are weighted at the activation: their combination keeps nothing
   bool fused_expert_bias = true;      ///< biases and clamps of experts are parts of other kernels
   double expert_imbalance = 1;        ///< tokens of the fullest rank over the mean; a model's capacity_factor bounds it
   bool padded_experts = false;        ///< every expert computes its whole capacity
   ExpertDispatch dispatch = ExpertDispatch::kPerExpert;
-  double dispatch_share = 1;  ///< of the links' rate, what that exchange reaches
+  double dispatch_share = 1;  ///< share of the links' rate that this exchange reaches
 
   // Communication.
   ContextKind context = ContextKind::kRing;
-  bool repeated_heads = false;          ///< keys and values are repeated for each query head before they are exchanged
-  double tensor_hidden = 0;             ///< share of the tensor group's traffic that runs beside compute
-  bool async_tensor_gradients = false;  ///< in a whole backward it runs beside the products of the same matrix
-  double expert_hidden = 0;             ///< the same of the all-to-all of experts
-  double data_hidden = 0;               ///< share of the last backward beside which gradients may be reduced
-  double gather_hidden = 0;             ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
-  bool scattered_messages = true;       ///< between stages each tensor rank sends 1/t of the activation
-  Seconds tensor_collective{0};         ///< fixed device time of a collective of the tensor group besides the model's
-  Seconds tensor_step{0};               ///< besides, of each step of its ring: n - 1, of an all-reduce twice as many
-  bool regathered_inputs = true;        ///< sequence parallelism keeps a product's input divided, and gathers it again
-  bool copied_collectives = false;      ///< what sequence parallelism gathers or scatters is laid out anew by a copy
-  std::int64_t gradient_bytes = 0;      ///< an element that is reduced; 0: as the gradient buffer
+  bool repeated_heads = false;  ///< keys and values are repeated for each query head before they are exchanged
+  double tensor_hidden = 0;     ///< share of the tensor group's traffic that runs beside compute
+  /// Tensor traffic of a whole backward runs beside the products of the same matrix.
+  bool async_tensor_gradients = false;
+  double expert_hidden = 0;        ///< share of the all-to-all of experts that runs beside compute
+  double data_hidden = 0;          ///< share of the last backward beside which gradients may be reduced
+  double gather_hidden = 0;        ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
+  bool scattered_messages = true;  ///< between stages each tensor rank sends 1/t of the activation
+  /// Fixed device time of each collective of the tensor group, added to the model's time.
+  Seconds tensor_collective{0};
+  Seconds tensor_step{0};  ///< time added for each step of its ring: n - 1 steps, twice as many for an all-reduce
+  bool regathered_inputs = true;  ///< sequence parallelism keeps a product's input divided, and gathers it again
+  bool copied_collectives =
+      false;  ///< sequence parallelism copies the tensors that it gathers or scatters into another order
+  std::int64_t gradient_bytes = 0;  ///< bytes of an element that is reduced; 0: those of the gradient buffer
 
   // Host.
-  Seconds kernel_launch{0};         ///< of each kernel, on the host; a pass lasts max(device, host)
+  Seconds kernel_launch{0};         ///< time of each launch on the host; a pass lasts max(device, host)
   double host_sharpness = 0;        ///< a pass lasts the p-norm of both with this p; 0: the larger
-  int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
-  int layer_launches_backward = 0;  ///< the same of its backward
-  int expert_launches = 0;          ///< of either pass, for routed experts besides
+  int layer_launches_forward = 0;   ///< launches of a layer's forward besides the kernels that price/framework lists
+  int layer_launches_backward = 0;  ///< launches of a layer's backward besides those kernels
+  int expert_launches = 0;          ///< launches that routed experts add to either pass
   bool waits_at_ends = false;       ///< the host waits for the device while the model's ends (table, head, loss) run
   GraphScope graphs = GraphScope::kNone;
-  Seconds action_overhead{0};  ///< besides, of each compute action of a pipeline
+  Seconds action_overhead{0};  ///< time added to each compute action of a pipeline
 
   // The step.
-  double step_traffic = 0;  ///< bytes that it moves for each parameter it steps, besides its optimizer's own
+  double step_traffic = 0;  ///< bytes moved for each parameter of the step, besides the optimizer's own traffic
 
   // Memory, in bytes.
-  double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch
-  double embedding_gradient_bytes = 0;  ///< of each element of the table when its backward runs, besides its buffer
-  double step_bytes = 0;                ///< that the optimizer holds for each parameter it steps, besides its state
-  double norm_bytes = 0;                ///< of each element of the largest tensor that a rank steps, for its norm
-  double bucket_mib = 0;                ///< where replicas reduce and gather behind the last backward, of 2^20 bytes
-  double copied_gradient_bytes = 0;     ///< of a parameter's gradient as computed, which stays beside its buffer
-  double state_bytes = 0;               ///< of the optimizer's state for each parameter; 0: the training's
-  double embedding_outputs = 0;         ///< tensors as large as its result that the embedding keeps
-  double workspace_mib = 0;             ///< that libraries of products hold, in units of 2^20 bytes
-  bool sharded_masters = false;  ///< ZeRO 3 keeps the shard of the master weights only, and gathers 16-bit copies of it
-  bool replicated_masters = false;    ///< ZeRO 1 and 2 divide the moments alone: each rank keeps all master weights
-  bool whole_gradients = false;       ///< ZeRO 2 and 3 reduce the last micro-batch's; the others add to whole ones
+  double logit_bytes = 0;  ///< bytes held at the loss for each logit of the micro-batch
+  /// Bytes held for each element of the table when its backward runs, besides the gradient buffer.
+  double embedding_gradient_bytes = 0;
+  double step_bytes = 0;  ///< bytes that the optimizer holds for each parameter of the step, besides its state
+  double norm_bytes = 0;  ///< bytes that the norm of the largest tensor of a rank's step holds for each of its elements
+  /// Size of the bucket in which replicas reduce and gather behind the last backward, in units of 2^20 bytes.
+  double bucket_mib = 0;
+  /// Bytes of a parameter's gradient as computed, which stays beside the gradient buffer.
+  double copied_gradient_bytes = 0;
+  double state_bytes = 0;  ///< bytes of the optimizer's state for each parameter; 0: those of the training's optimizer
+  double embedding_outputs = 0;  ///< tensors as large as its result that the embedding keeps
+  double workspace_mib = 0;      ///< memory that libraries of products hold, in units of 2^20 bytes
+  /// ZeRO 3 keeps only the shard of the master weights, and gathers 16-bit copies of it.
+  bool sharded_masters = false;
+  bool replicated_masters = false;  ///< ZeRO 1 and 2 divide only the moments: each rank keeps all master weights
+  /// ZeRO 2 and 3 reduce the last micro-batch's gradients; the other micro-batches add to whole ones.
+  bool whole_gradients = false;
   bool gathered_logits = false;       ///< each tensor rank has all logits at the loss
   bool tables_stay_gathered = false;  ///< ZeRO 3 gathers the tables of both ends for the whole step
   bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
@@ -120,28 +131,29 @@ struct StackSpec {
   bool kept_outputs = false;           ///< a stage's output stays until its gradient comes
   bool kept_logits = false;            ///< a pipeline's last stage keeps the logits of all micro-batches for the step
   bool score_buffer = false;           ///< unfused attention: a buffer for one layer's scores stays for all of them
-  bool cached_moments = false;         ///< what the allocator reserves counts: a layer's blocks do not serve the loss
+  bool cached_moments = false;         ///< the allocator's reserve counts: a layer's blocks do not serve the loss
   bool copied_context = false;  ///< attention's result is kept a second time, in the order of the next product's rows
-  double offloaded_share = 0;   ///< of what layers keep, that waits in host memory and travels beside compute
+  /// Share of the layers' kept tensors that waits in host memory and travels beside compute.
+  double offloaded_share = 0;
 
   std::map<std::string, std::string> sources;  ///< [key]
 
   friend bool operator==(const StackSpec&, const StackSpec&) = default;
 };
 
-/// "unfused", "triton", "flash2", "flash3", "cudnn".
+/// Returns "unfused", "triton", "flash2", "flash3" or "cudnn".
 std::string_view attention_kernel_name(AttentionKernel kernel);
 inline constexpr int kAttentionKernelCount = 5;
 
-/// The vocabulary's rows with which that stack trains.
+/// Returns the rows of the vocabulary's table with which that stack trains.
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
-/// JSON form: `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
+/// The JSON form has `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
 /// `dispatch` ("per-expert", "per-rank") and `graphs` ("none", "outside-experts", "iteration") by their names, every
 /// member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us",
-/// "action_overhead_us"), and "sources": {KEY: where its figure stands}. What is left out has the default above.
-/// Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, an imbalance below 1,
-/// a negative figure.
+/// "action_overhead_us"), and "sources": {KEY: where its figure stands}. Members that are left out have the defaults
+/// above. Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, an imbalance
+/// below 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

@@ -1,5 +1,6 @@
 #pragma once
-// Where the action of a given (operation, stage, micro-batch, part) stands in a schedule: flat arrays, filled once.
+// Tells the place in a schedule of the action with a given (operation, stage, micro-batch, part), from flat arrays that
+// are filled once.
 
 #include <array>
 #include <cstdint>
@@ -14,11 +15,11 @@ class ActionTable {
  public:
   static constexpr std::int32_t kNone = -1;
 
-  /// The first action of each kind in list order; doubled ones are ignored, as are actions whose stage, micro-batch or
-  /// part lies outside the schedule. Only operations that have a micro-batch are kept.
+  /// Keeps the first action of each kind in list order. Doubled actions are ignored, as are actions whose stage,
+  /// micro-batch or part lies outside the schedule. Only operations that have a micro-batch are kept.
   explicit ActionTable(const Schedule& schedule);
 
-  /// Its id, or kNone. Stage -1 (no neighbour) and parts that the schedule does not have give kNone.
+  /// Returns the action's id, or kNone. Stage -1 (no neighbour) and parts that the schedule does not have give kNone.
   std::int32_t find(Op op, int stage, int microbatch, int part = 0) const {
     const std::vector<std::int32_t>& slots = ids_[static_cast<std::size_t>(op)];
     const bool inside = stage >= 0 && stage < stages_ && microbatch >= 0 && microbatch < microbatches_ && part >= 0 &&
@@ -26,7 +27,7 @@ class ActionTable {
     return inside ? slots[slot(stage, microbatch, part)] : kNone;
   }
 
-  /// Sequence slices: 1 + the largest part of any compute action.
+  /// Returns the number of sequence slices: 1 + the largest part of any action that has a micro-batch.
   int parts() const { return parts_; }
 
  private:

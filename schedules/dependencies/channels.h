@@ -1,6 +1,6 @@
 #pragma once
-// Channels: what messages between two ranks queue on. A channel is (source rank, destination rank, activations or
-// gradients) and serves first in, first out (docs/design.md, rule 1).
+// Channels are the queues of the messages between two ranks. A channel is (source rank, destination rank, activations
+// or gradients) and serves first in, first out (docs/design.md, rule 1).
 
 #include <vector>
 
@@ -18,14 +18,14 @@ struct Channel {
 
 struct Channels {
   std::vector<Channel> channels;    ///< ascending by source rank, destination rank, direction
-  std::vector<int> of_activations;  ///< [producing stage] in `channels`; -1 where no stage of its lane follows
-  std::vector<int> of_gradients;    ///< [producing stage] in `channels`; -1 where no stage of its lane precedes
+  std::vector<int> of_activations;  ///< [producing stage] index in `channels`; -1 where no stage of its lane follows
+  std::vector<int> of_gradients;    ///< [producing stage] index in `channels`; -1 where no stage of its lane precedes
 };
 
-/// The channels between neighbouring stages, those that lie on one rank included.
+/// Returns the channels between neighbouring stages, including those between two stages of one rank.
 Channels channels_of(const Schedule& schedule, const StageNeighbors& neighbors);
 
-/// The channel of a send; -1 if its stage has no neighbour that way.
+/// Returns the channel of a send, or -1 if its stage has no neighbour that way.
 inline int channel_of(const Channels& channels, const Action& send) {
   return (send.op == Op::kSendActivation ? channels.of_activations : channels.of_gradients)[send.stage];
 }

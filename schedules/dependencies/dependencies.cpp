@@ -73,7 +73,7 @@ class DependencyCollector {
     }
   }
 
-  /// Behind the last action of its channel.
+  /// Adds the wait for the last action of its channel.
   template <class Channel>
   void add_channel(std::map<Channel, std::int32_t>& last, const Channel& channel, std::int32_t id) {
     const auto [it, is_first] = last.try_emplace(channel, id);
@@ -81,6 +81,7 @@ class DependencyCollector {
     it->second = id;
   }
 
+  /// Adds the waits of an action for its inputs (schedules/dependencies/inputs.h).
   void add_inputs(const Action& a, std::int32_t id) {
     for_each_input(a, neighbors_, [&](const ActionInput& input) {
       if (input.from == ActionInput::From::kNeighbor) return add_neighbor(a, input, id);
@@ -104,7 +105,7 @@ class DependencyCollector {
     add(producer, id, Wait::kOccupied, local ? Reason::kData : Reason::kMessage);
   }
 
-  /// The rank that a send goes to, and the id of the receive that takes it.
+  /// Returns the rank that a send goes to, and the id of the receive that takes it.
   std::pair<int, std::int32_t> receive_of(const Action& send) const {
     const bool forward = send.op == Op::kSendActivation;
     const int consumer = forward ? neighbors_.successor[send.stage] : neighbors_.predecessor[send.stage];
@@ -127,7 +128,7 @@ class DependencyCollector {
   std::vector<Dependency> found_;
 };
 
-/// [action id] true for the second action of an overlapped pair.
+/// Returns [action id]: true for the second action of an overlapped pair.
 std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
   std::vector<bool> is_second;
   is_second.reserve(static_cast<std::size_t>(action_count(schedule)));
@@ -141,7 +142,7 @@ std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
   return is_second;
 }
 
-/// The REDUCE_GRADs of copies become one node.
+/// Makes the REDUCE_GRADs of copies one node.
 void join_reductions(const Schedule& schedule, std::vector<Dependency>& dependencies) {
   const JointReductions joint = joint_reductions(schedule);
   if (joint.collective_of.empty()) return;

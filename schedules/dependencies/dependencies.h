@@ -20,14 +20,17 @@ struct ActionPlace {
   int rank = 0;
   std::int32_t position = 0;
 };
+
+/// Returns the rank and the position in its list of an action id.
 ActionPlace place_of(const ActionIds& ids, std::int32_t id);
 
-/// What of the earlier action is waited for.
+/// The moment of the earlier action that the later one waits for.
 enum class Wait : std::uint8_t {
   kStart,      ///< its start (a receive is issued)
-  kOccupied,   ///< the end of its hold on rank or channel: a compute action's end, the last byte of a transfer
-  kDelivered,  ///< as above and the link's latency
-  kInside,  ///< a moment of it: when the bucket of a REDUCE_GRAD is complete (schedules/dependencies/inner_reductions.h)
+  kOccupied,   ///< the end of its hold on rank or channel: the end of a compute action, the last byte of a transfer
+  kDelivered,  ///< the end of its hold and the link's latency
+  /// a moment inside it: when the bucket of a REDUCE_GRAD is complete (schedules/dependencies/inner_reductions.h)
+  kInside,
 };
 
 enum class Reason : std::uint8_t {
@@ -37,8 +40,8 @@ enum class Reason : std::uint8_t {
   kChannel,     ///< the transfer, collective or move before it on its channel
   kRendezvous,  ///< the receive of a send
   kParameters,  ///< the UNSHARD of its stage
-  kReduction,   ///< the REDUCE_GRAD of its stage; for a REDUCE_GRAD, what the same of a copy waits for
-  kMoved,       ///< activations that were away: the RELOAD or LOAD for them, or for these the OFFLOAD or EVICT
+  kReduction,   ///< the REDUCE_GRAD of its stage; for a REDUCE_GRAD, a wait of the REDUCE_GRAD of a copy
+  kMoved,       ///< activations that were away: compute waits for the RELOAD or LOAD, these for the OFFLOAD or EVICT
 };
 
 struct Dependency {
@@ -50,14 +53,15 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-/// Every dependency of a schedule, lowered or not (without messages, the consumer waits for the end of the remote
-/// producer itself, as kMessage). What is missing (an input that nobody makes, a send without receive) has no
-/// dependency: validate reports it. An overlapped pair is one node, its first action: that one waits for the inputs of
-/// both, and whoever waits for either waits for it. The REDUCE_GRADs of copies are likewise one node, the first of them
-/// (schedules/dependencies/joint_reductions.h).
+/// Returns every dependency of a schedule, lowered or not (without messages, the consumer waits for the end of the
+/// remote producer itself, as kMessage). A missing action (an input that nobody makes, a send without receive) gives no
+/// dependency: validate reports it. An overlapped pair is one node, its first action: that node waits for the inputs of
+/// both, and an action that waits for either waits for it. The REDUCE_GRADs of copies are also one node, the first of
+/// them (schedules/dependencies/joint_reductions.h).
 std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sends::kBuffered);
 
-/// The same for one who has the table of the schedule's actions (schedules/dependencies/action_table.h) already.
+/// This form is for a caller that already has the table of the schedule's actions
+/// (schedules/dependencies/action_table.h).
 class ActionTable;
 std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends);
 

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::int64_t kNoHost = -1;
 
-/// Of one stage, what stands between a place in the list and the next OPTIMIZER_STEP of the stage.
+/// The actions of one stage that stand between a place in the list and the next OPTIMIZER_STEP of the stage.
 struct Tail {
   std::int64_t last_gradient = kNoHost;  ///< position of the last B or W
-  std::vector<std::int16_t> reduced;     ///< buckets
+  std::vector<std::int16_t> reduced;     ///< buckets that are reduced
 };
 
-/// The position of the compute action that a REDUCE_GRAD stands directly before, if it makes weight gradients of its
-/// stage and is no part of a pair.
+/// Returns the position of the compute action that a REDUCE_GRAD stands directly before, if that action makes weight
+/// gradients of the same stage and is no part of a pair, or kNoHost.
 std::int64_t host_of(const std::vector<Action>& actions, std::size_t reduction) {
   const int stage = actions[reduction].stage;
   std::size_t i = reduction + 1;

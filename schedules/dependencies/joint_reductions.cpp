@@ -11,8 +11,8 @@ JointReductions joint_reductions(const Schedule& schedule) {
   if (!has_copies(schedule)) return joint;
 
   joint.collective_of.reserve(static_cast<std::size_t>(action_count(schedule)));
-  std::map<std::pair<int, int>, int> listed;                     // (stage, part): REDUCE_GRADs so far
-  std::map<std::tuple<int, int, int>, std::int32_t> collective;  // (model part, part, how many came before)
+  std::map<std::pair<int, int>, int> listed;                     // by (stage, part): REDUCE_GRADs so far
+  std::map<std::tuple<int, int, int>, std::int32_t> collective;  // by (model part, part, how many came before)
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
       const auto id = static_cast<std::int32_t>(joint.collective_of.size());
@@ -55,7 +55,7 @@ bool ReductionQueues::empty() const {
   return std::ranges::all_of(queues_, [](const Queue& queue) { return queue.head == queue.issued.size(); });
 }
 
-/// True if the action is issued, and nothing stands ahead of it on its rank but members of its own collective.
+/// True if the action is issued, and only members of its own collective stand ahead of it on its rank.
 bool ReductionQueues::is_at_head(std::int32_t id) {
   const Queue& queue = queue_of(id);
   for (std::size_t i = queue.head; i < queue.issued.size(); ++i) {

@@ -1,7 +1,7 @@
 #pragma once
-// The REDUCE_GRADs of copies (stages of one model part on different ranks) as the collectives that they are: the k-th
-// of each copy, bucket by bucket, is one sum. It starts when every copy has issued its own and every one of them has
-// come to the head of its rank's channel, and it ends for all together.
+// The REDUCE_GRADs of copies (stages of one model part on different ranks) form collectives: the k-th REDUCE_GRADs of
+// all copies are, bucket by bucket, one sum. It starts when every copy has issued its own and every one of them has
+// come to the head of its rank's channel. It ends for all together.
 
 #include <cstdint>
 #include <vector>
@@ -12,8 +12,8 @@
 namespace plumb { inline namespace schedules {
 
 struct JointReductions {
-  /// [action id] the collective of a REDUCE_GRAD, -1 for other actions. Empty where no stage has copies: then every
-  /// REDUCE_GRAD is a collective of its own.
+  /// [action id] the collective of a REDUCE_GRAD, -1 for other actions. Empty where no stage has copies, because every
+  /// REDUCE_GRAD is then a collective of its own.
   std::vector<std::int32_t> collective_of;
   std::vector<std::vector<std::int32_t>> members;  ///< [collective] action ids, ascending
 };
@@ -24,7 +24,7 @@ JointReductions joint_reductions(const Schedule& schedule);
 /// The channels of REDUCE_GRAD, one a rank, first in first out, in a schedule whose stages have copies.
 class ReductionQueues {
  public:
-  /// All outlive the queues.
+  /// The arguments must outlive the queues.
   ReductionQueues(const Schedule& schedule, const ActionIds& ids, const JointReductions& joint);
 
   /// Puts a REDUCE_GRAD behind those that its rank has issued. Returns the collectives that may run now, in order; they

@@ -1,5 +1,5 @@
 #pragma once
-// Pipelines of a schedule.
+// A lane is one pipeline of a schedule.
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace schedules {
 
-/// [stage] the first stage of its lane.
+/// Returns [stage] the first stage of its lane.
 std::vector<int> first_stages(const Schedule& schedule);
 
 }}  // namespace plumb::schedules

@@ -9,9 +9,9 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-using Deed = std::tuple<Op, int, std::int16_t>;  // with the model part, and the slice or bucket
+using Deed = std::tuple<Op, int, std::int16_t>;  // operation, model part, and slice or bucket
 
-/// What a rank does together with others that hold the same model parts, in its order.
+/// Returns the actions that a rank does together with others that hold the same model parts, in its order.
 std::vector<Deed> deeds_of(const Schedule& schedule, int rank, bool weights) {
   const auto counts = [weights](Op op) {
     if (op == Op::kOptimizerStep || (op == Op::kRecompute && !weights)) return false;

@@ -46,7 +46,7 @@ class Player {
   }
 
  private:
-  /// [rank] the other ranks that take inputs from its stages, or reduce gradients with them.
+  /// Returns [rank] the other ranks that take inputs from its stages, or reduce gradients with them.
   std::vector<std::vector<int>> ranks_fed_by() const {
     std::vector<std::set<int>> fed(schedule_.ranks.size());
     for (std::size_t s = 0; s < schedule_.stages.size(); ++s) {
@@ -64,7 +64,7 @@ class Player {
     return lists;
   }
 
-  /// Runs a rank as far as its inputs allow; true if it moved.
+  /// Runs a rank as far as its inputs allow. True if it moved.
   bool advance(std::size_t r) {
     const std::vector<Action>& actions = schedule_.ranks[r];
     const std::size_t before = cursor_[r];

@@ -16,7 +16,7 @@ struct Instruction {
   std::string_view means;
 };
 
-// DeepSpeed's (runtime/pipe/schedule.py).
+// DeepSpeed's instructions (runtime/pipe/schedule.py).
 constexpr std::array kInstructions = {
     Instruction{"ForwardPass", "F"},         Instruction{"BackwardPass", "B"},  Instruction{"SendActivation", "SEND_F"},
     Instruction{"RecvActivation", "RECV_F"}, Instruction{"SendGrad", "SEND_B"}, Instruction{"RecvGrad", "RECV_B"},

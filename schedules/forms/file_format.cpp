@@ -21,10 +21,10 @@ constexpr const char* kFormatKey = "plumb_format";
 struct FormEntry {
   std::string_view what;
   int newest;
-  std::string_view remedy;  ///< beside updating Plumb
+  std::string_view remedy;  ///< an alternative to updating Plumb
 };
 
-/// In the order of FileForm.
+/// The entries stand in the order of FileForm.
 constexpr std::array<FormEntry, kFileFormCount> kForms = {{
     {"a plan", 1, "write the file again with `plumb plan ... -o`"},
     {"a schedule", 1, "write the file again with `plumb schedule make ... -o`"},
@@ -52,7 +52,7 @@ int checked_format(FileForm kind, std::string_view number, const std::string& fi
   const bool is_whole = !number.empty() && number.front() != '0' &&
                         std::ranges::all_of(number, [](char digit) { return digit >= '0' && digit <= '9'; });
   if (!is_whole) {
-    constexpr std::size_t kMostShown = 24;  // of a damaged file
+    constexpr std::size_t kMostShown = 24;  // a damaged file may have more
     throw SpecError(fmt::format("{}: format {} is no whole number of 1 or more: {}", file, number.substr(0, kMostShown),
                                 form.remedy));
   }

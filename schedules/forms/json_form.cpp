@@ -13,7 +13,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// A list of rows, each a string of actions or a list of them; the rest follows from the actions.
+/// Reads a list of rows, each a string of actions or a list of them; the rest of the schedule follows from the actions.
 Schedule schedule_from_rows(const nlohmann::json& rows, const std::string& place) {
   Schedule schedule;
   for (std::size_t r = 0; r < rows.size(); ++r) {

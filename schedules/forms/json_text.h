@@ -1,5 +1,6 @@
 #pragma once
-// JSON as text: the one place where documents are written, so that nobody else compiles nlohmann's writer.
+// Writes JSON as text. This is the one place where documents are written, so that no other file compiles nlohmann's
+// writer.
 
 #include <string>
 
@@ -11,10 +12,10 @@ namespace plumb { inline namespace schedules {
 std::string json_line(const nlohmann::json& value);
 std::string json_line(const nlohmann::ordered_json& value);
 
-/// Returns what `--json` prints: the document, indented by two blanks a level, and a line end.
+/// Returns the text that `--json` prints: the document, indented by two blanks a level, and a line end.
 std::string json_answer(const nlohmann::ordered_json& document);
 
-/// Returns what a file of ours holds: the document, indented by one blank a level, and a line end.
+/// Returns the text of a file of ours: the document, indented by one blank a level, and a line end.
 std::string json_file_text(const nlohmann::ordered_json& document);
 
 }}  // namespace plumb::schedules

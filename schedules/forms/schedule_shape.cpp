@@ -11,7 +11,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// The key with the largest value; `keep_last` decides between equals.
+/// Returns the key with the largest value; `keep_last` decides between equals.
 template <typename Map>
 typename Map::key_type most_frequent(const Map& counts, bool keep_last) {
   auto best = counts.begin();

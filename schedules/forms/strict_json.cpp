@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Hears a document without keeping any of it, and notes where the parser stops. It hears of a number that is too large
-/// too, which the exception does not place.
+/// Hears a document without keeping any of it, and notes where the parser stops. It also hears of a number that is too
+/// large, which the exception does not place.
 class FaultFinder : public nlohmann::json_sax<json> {
  public:
   bool null() override { return heard(); }
@@ -40,7 +40,7 @@ class FaultFinder : public nlohmann::json_sax<json> {
     return false;
   }
 
-  /// "line L, column C: ...", where and why the parser stopped in `text`, with the remedy.
+  /// Returns "line L, column C: ...": where and why the parser stopped in `text`, with the remedy.
   std::string fault_in(std::string_view text) const {
     const std::size_t length = std::max<std::size_t>(number_.size(), 1);
     const std::size_t first = std::min(end_ - std::min(end_, length), text.size());
@@ -62,13 +62,13 @@ class FaultFinder : public nlohmann::json_sax<json> {
   std::string number_;
 };
 
-/// `{"value": n, "source": "..."}` or the number itself.
+/// Returns the number of `{"value": n, "source": "..."}`, or the value itself.
 const json& unwrap(const json& value) {
   const auto it = value.is_object() ? value.find("value") : value.end();
   return value.is_object() && it != value.end() ? *it : value;
 }
 
-/// Throws SpecError for what is too deep or too much, and for a key that one object has twice.
+/// Throws SpecError for a document that is too deep or too large, and for a key that one object has twice.
 class BoundsCheck : public FaultFinder {
  public:
   explicit BoundsCheck(const std::string& file) : file_(file) {}
@@ -112,10 +112,10 @@ class BoundsCheck : public FaultFinder {
   const std::string& file_;
   std::int64_t values_ = 0;
   int depth_ = 0;
-  std::vector<std::unordered_set<std::string>> keys_;  ///< of the objects around
+  std::vector<std::unordered_set<std::string>> keys_;  ///< keys of the objects around
 };
 
-/// No quantity that Plumb reads, in any of its units, is further from 1; products of a few of them stay finite.
+/// No quantity that Plumb reads, in any of its units, lies outside these; products of a few of them stay finite.
 constexpr double kLargestNumber = 1e30, kSmallestNumber = 1e-30;
 
 }  // namespace

@@ -77,7 +77,7 @@ class Parser {
     schedule_.ranks.push_back(parse_row(line, fmt::format("{}: line {}", file_, line_number_)));
   }
 
-  /// "rank 3: 3F0 ...", which must be the rank whose turn it is.
+  /// Parses "rank 3: 3F0 ...", which must name the rank whose turn it is.
   void parse_numbered_row(std::string_view number, std::string_view row) {
     const std::optional<int> rank = parse_int(number);
     if (!rank || *rank != static_cast<int>(schedule_.ranks.size())) {

@@ -1,11 +1,12 @@
 #pragma once
-// The text form: a row a rank, actions separated by blanks. Tests are written in it, and files that end in .txt.
+// The text form has a row for each rank, with its actions separated by blanks. Tests are written in it, and files that
+// end in .txt.
 //
 //   0F0 0F1 0B0 0B1
 //   1F0 1B0 1F1 1B1
 //
-// Lines that begin with '#' are comments; blank lines are skipped. What the rows do not imply stands ahead of them,
-// each only where it differs from what they imply:
+// Lines that begin with '#' are comments; blank lines are skipped. Header lines stand ahead of the rows, each only
+// where its value differs from what the rows imply:
 //
 //   name: my schedule
 //   weights: stashed                  (current, stashed, vertical_sync, two_buffered)
@@ -25,13 +26,13 @@ namespace plumb { inline namespace schedules {
 /// Throws ScheduleError with file, line and column of the first token that is not an action.
 Schedule parse_schedule(std::string_view text, const std::string& file = "schedule");
 
-/// parse_schedule(to_text(s)) == s for every schedule.
+/// parse_schedule(to_text(s)) == s holds for every schedule.
 std::string to_text(const Schedule& schedule);
 
-/// One rank's row, without newline: "0F0 0F1 0B0"; "-" for a rank without actions.
+/// Returns one rank's row, without newline: "0F0 0F1 0B0", or "-" for a rank without actions.
 std::string row_text(const std::vector<Action>& actions);
 
-/// The actions of a row. Throws ScheduleError "PLACE, column N: ..." for the first token that is not an action.
+/// Returns the actions of a row. Throws ScheduleError "PLACE, column N: ..." for the first token that is not an action.
 std::vector<Action> parse_row(std::string_view row, const std::string& place);
 
 }}  // namespace plumb::schedules

@@ -22,7 +22,7 @@ bool is_torch_compute(Op op) {
   return op <= Op::kWeightGrad;
 }
 
-/// What only the compute-comms form has.
+/// True for the operations that only the compute-comms form has.
 bool is_torch_communication(Op op) {
   return is_message(op) || op == Op::kUnshard || op == Op::kReshard;
 }
@@ -35,7 +35,7 @@ bool is_overlap_of_torch(const Action& first, const Action& second) {
   return first.op == Op::kForward && gives_input_gradient(second.op);
 }
 
-/// What a cell says: an action, or the two of a pair; empty if it says neither. `dropped` is what stood behind.
+/// The content of a cell: an action, or the two of a pair; empty if it is neither. `dropped` is the text behind it.
 struct Cell {
   std::vector<Action> actions;
   std::string_view dropped;
@@ -63,15 +63,15 @@ Cell parse_cell(std::string_view text, TorchReading reading) {
   return pair;
 }
 
-/// What a cell says: spreadsheets and csv.QUOTE_ALL put it in quotes.
+/// Returns the text of a cell without the quotes that spreadsheets and csv.QUOTE_ALL put around it.
 std::string_view unquoted(std::string_view text) {
   text = trimmed(text);
   if (text.size() < 2 || !text.starts_with('"') || !text.ends_with('"')) return text;
   return trimmed(text.substr(1, text.size() - 2));
 }
 
-/// What stands between cells: where there is no comma, spreadsheets of many countries write semicolons, and what is
-/// copied out of them has tabs. Pairs have semicolons of their own.
+/// Returns the separator of cells. Where there is no comma, spreadsheets of many countries write semicolons, and text
+/// that is copied out of them has tabs. Pairs have semicolons of their own.
 char separator_of(std::string_view text) {
   if (text.find(',') != std::string_view::npos) return ',';
   if (text.find('\t') != std::string_view::npos) return '\t';

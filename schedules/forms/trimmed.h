@@ -1,11 +1,11 @@
 #pragma once
-// Text without the blanks around it.
+// Removes the blanks around a text.
 
 #include <string_view>
 
 namespace plumb { inline namespace schedules {
 
-/// What separates words on a line; a carriage return is the rest of a foreign line end.
+/// The characters that separate words on a line; a carriage return is the rest of a foreign line end.
 inline constexpr std::string_view kBlanks = " \t\r";
 
 /// Returns `text` without the `blanks` at its ends: trimmed("  0F0\t") is "0F0".

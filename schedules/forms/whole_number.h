@@ -1,5 +1,5 @@
 #pragma once
-// A number that is all of a text.
+// Reads a number that must be all of a text.
 
 #include <charconv>
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace plumb { inline namespace schedules {
 
-/// Returns the number that all of `text` is: whole_number<int>("17") is 17; of "17x", of "" and of what does not fit
-/// there is none. Neither infinity nor "nan" is a number.
+/// Returns the number that all of `text` is, or nothing: whole_number<int>("17") is 17, and "17x", "" and numbers that
+/// do not fit give nothing. Neither infinity nor "nan" is a number.
 template <typename Number>
 std::optional<Number> whole_number(std::string_view text) {
   Number value{};

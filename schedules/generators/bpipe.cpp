@@ -7,8 +7,9 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// 1F1B's actions of a rank that may keep `kept` activations, and one more while a forward runs. Backwards come in the
-/// order of the forwards, so the newest is the one to go, and each backward makes room for the oldest that is away.
+/// Returns 1F1B's actions of a rank that may keep `kept` activations, and one more while a forward runs. Backwards come
+/// in the order of the forwards, so the newest activation is the one to go, and each backward makes room for the oldest
+/// that is away.
 std::vector<Action> with_evictions(const std::vector<Action>& actions, int kept) {
   std::vector<Action> result;
   std::deque<Action> away;

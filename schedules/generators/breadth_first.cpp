@@ -8,7 +8,8 @@ Schedule breadth_first_schedule(const ScheduleParameters& parameters) {
   const int m = parameters.microbatches;
   Schedule schedule{.name = "bfs", .microbatches = m, .stages = loop_placement(p, p * parameters.chunks)};
   for (int r = 0; r < p; ++r) {
-    // One group: every micro-batch through a chunk before the next chunk's turn; the backwards are the mirror image.
+    // All micro-batches form one group: each goes through a chunk before the next chunk's turn. The backwards are the
+    // mirror image.
     const std::vector<int> stages = looped_stages(r, p, parameters.chunks);
     std::vector<Action> actions = turns_of_chunks(Op::kForward, stages, {m});
     std::vector<Action> backwards = turns_of_chunks(Op::kBackward, stages, {m});

@@ -14,8 +14,8 @@ Schedule chimera_schedule(const ScheduleParameters& parameters) {
         "chimera demands p even, m >= 2, not {} ranks and {} micro-batches: change them, or use 1f1b", p, m));
   }
   const Schedule frame{.name = "chimera", .microbatches = m, .stages = bidirectional_placement(p)};
-  // Each lane is a 1F1B: backwards first, and as many activations as stages are left in the lane. Where the lanes meet,
-  // the one whose micro-batch is the earlier of its lane goes first.
+  // Each lane is a 1F1B: backwards go first, and a stage holds as many activations as stages are left in its lane.
+  // Where the lanes meet, the one whose micro-batch is the earlier of its lane goes first.
   ListRules rules;
   for (const StagePlace& place : frame.stages) {
     rules.forward_urgency.push_back(1);

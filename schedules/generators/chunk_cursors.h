@@ -1,6 +1,6 @@
 #pragma once
-// A rank with two chunks, each of which takes its micro-batches in ascending order: schedules that are written as steps
-// ("three forwards of chunk 0, then a backward of chunk 1") say chunk and operation only.
+// A rank with two chunks, each of which takes its micro-batches in ascending order. A schedule that is written as steps
+// ("three forwards of chunk 0, then a backward of chunk 1") says chunk and operation only.
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ class ChunkCursors {
     pending_.push_back({.chunk = chunk, .index = backwards_[chunk]});
     add(Op::kInputGrad, chunk, backwards_[chunk]++);
   }
-  /// The W of the oldest input gradient whose W has not run; of those of `chunk` in the second form.
+  /// Adds the W of the oldest input gradient whose W has not run. The second form takes the oldest one of `chunk`.
   void weight_grad() { weight_grad_at(0); }
   void weight_grad(int chunk) {
     std::size_t at = 0;
@@ -36,7 +36,7 @@ class ChunkCursors {
     weight_grad_at(at);
   }
   int pending(int chunk) const { return static_cast<int>(std::ranges::count(pending_, chunk, &Pending::chunk)); }
-  /// A forward and a whole backward, overlapped.
+  /// Adds a forward and a whole backward, overlapped.
   void overlapped(int forward_chunk, int backward_chunk) {
     forward(forward_chunk);
     actions_.back().overlaps_next = true;

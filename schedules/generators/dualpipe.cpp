@@ -10,18 +10,18 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// The eight steps of a rank at distance `h` of `half` from the end where its chunk 0's micro-batches enter and those
-/// of chunk 1 leave; each chunk takes n >= 2 half micro-batches.
+/// Returns the eight steps of a rank at distance `h` of `half` from the end where its chunk 0's micro-batches enter and
+/// those of chunk 1 leave. Each chunk takes n >= 2 half micro-batches.
 std::vector<Action> eight_steps(int half, int h, int n, const ChunkCursors::Chunk& chunk0,
                                 const ChunkCursors::Chunk& chunk1) {
   ChunkCursors rank(chunk0, chunk1);
   const int inner = half - 1 - h;  // ranks between this one and the turn
 
-  // 1. Forwards ahead.
+  // 1. Forwards run ahead.
   for (int i = 0; i < 2 * inner; ++i) rank.forward(0);
-  // 2. Forwards of both chunks.
+  // 2. Forwards of both chunks alternate.
   for (int i = 0; i < h + 1; ++i) rank.forward(0), rank.forward(1);
-  // 3. Chunk 1's first backwards, split so that their input gradients leave early.
+  // 3. Chunk 1's first backwards are split so that their input gradients leave early.
   for (int i = 0; i < inner; ++i) rank.input_grad(1), rank.weight_grad(), rank.forward(1);
   // 4. The steady state: each chunk's forward overlaps the other's backward. At the turn the first backward belongs to
   // the micro-batch that has just run forward and overlaps nothing.
@@ -44,7 +44,7 @@ std::vector<Action> eight_steps(int half, int h, int n, const ChunkCursors::Chun
       rank.input_grad(chunk);
     }
   }
-  // 7. and 8. Those put off fill the gaps, oldest first.
+  // 7. and 8. The weight gradients put off fill the gaps, oldest first.
   for (int i = 0; i < inner; ++i) rank.weight_grad(), rank.input_grad(0);
   for (int i = 0; i < h + 1; ++i) rank.weight_grad();
   return rank.take();
@@ -72,7 +72,7 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters) {
         "which takes any",
         p, m));
   }
-  // Each lane runs n micro-batches, of which those there are not are left out: lane 0 has the odd one.
+  // Each lane runs n micro-batches, without the excess ones. Lane 0 has the odd one.
   const int n = std::max(p, (m + 1) / 2);
   const int of_lane_0 = (m + 1) / 2;
   std::vector<int> numbers(static_cast<std::size_t>(2 * n), -1);
@@ -80,7 +80,8 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters) {
   for (int i = of_lane_0; i < m; ++i) numbers[n + i - of_lane_0] = i;
   Schedule schedule{.name = "dualpipe", .microbatches = m, .stages = bidirectional_placement(p)};
   for (int r = 0; r < p; ++r) {
-    // Lane 0 takes the first half of the micro-batches and enters at rank 0, lane 1 the second and enters at rank p-1.
+    // Lane 0 takes the first half of the micro-batches and enters at rank 0; lane 1 takes the second and enters at rank
+    // p-1.
     const ChunkCursors::Chunk down{.stage = r, .first_microbatch = 0};
     const ChunkCursors::Chunk up{.stage = 2 * p - 1 - r, .first_microbatch = n};
     const bool near_start = r < p / 2;

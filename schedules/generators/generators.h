@@ -1,16 +1,16 @@
 #pragma once
-// The generators, one file each (or one a family). Each takes numbers and returns order: compute actions, and what
-// moves activations out of the way. All work
-// for any m >= 1; warm-ups are clamped. Numbers are checked by make_schedule (catalogue.h), the way in.
+// The generators, one file for each (or for each family). Each takes numbers and returns order: compute actions, and
+// the moves that take activations out of the way. All work for any m >= 1, with warm-ups clamped. make_schedule
+// (catalogue.h), the way in, checks the numbers.
 
 #include "schedules/generators/catalogue.h"
 
 namespace plumb { inline namespace schedules {
 
-/// Naive model parallelism: one micro-batch through all ranks and back before the next one starts.
+/// Naive model parallelism: one micro-batch runs through all ranks and back before the next one starts.
 Schedule naive_schedule(const ScheduleParameters& parameters);
 
-/// GPipe (Huang et al. 2019): all forwards, then all backwards. Backwards ascend, as in PyTorch.
+/// GPipe (Huang et al. 2019): all forwards run, then all backwards. Backwards ascend, as in PyTorch.
 Schedule gpipe_schedule(const ScheduleParameters& parameters);
 
 /// 1F1B, also PipeDream-Flush or DAPPLE (Narayanan et al. 2021, Fan et al. 2021): rank r runs min(p-1-r, m) forwards
@@ -21,13 +21,13 @@ Schedule one_f_one_b_schedule(const ScheduleParameters& parameters);
 /// so that activations may travel while the rank computes.
 Schedule eager_one_f_one_b_schedule(const ScheduleParameters& parameters);
 
-/// ZB-H1 (Qi et al. 2024): 1F1B with the backward split; rank r keeps r weight gradients back, to run them while it
-/// would wait. All ranks hold the activations of 1F1B's first.
+/// ZB-H1 (Qi et al. 2024): 1F1B with the backward split. Rank r keeps r weight gradients back, to run them while it
+/// would wait. Every rank holds as many activations as 1F1B's first rank.
 Schedule zb_h1_schedule(const ScheduleParameters& parameters);
 
-/// ZB-H2 (Qi et al. 2024): 2(p-1-r) forwards ahead and 2r weight gradients kept back. With F = I = W no rank idles
-/// between its first and its last action, for nearly twice the activations; worth it where the optimizer steps rank by
-/// rank.
+/// ZB-H2 (Qi et al. 2024): ranks run 2(p-1-r) forwards ahead and keep 2r weight gradients back. With F = I = W no rank
+/// idles between its first and its last action, for nearly twice the activations. It is worth it where the optimizer
+/// steps rank by rank.
 Schedule zb_h2_schedule(const ScheduleParameters& parameters);
 
 /// ZB-auto (Qi et al. 2024; ZB-1p, ZB-1.5p and ZB-2p by `memory_ratio`): the schedule that synthesis/zero_bubble.h
@@ -37,7 +37,8 @@ Schedule zb_h2_schedule(const ScheduleParameters& parameters);
 /// stage.
 Schedule zb_auto_schedule(const ScheduleParameters& parameters);
 
-/// No order within zb_auto_schedule's memory has a shorter span (synthesis/chain.h). Throws as it does.
+/// Returns the bound that no order within zb_auto_schedule's memory beats: none has a shorter span (synthesis/chain.h).
+/// Throws as zb_auto_schedule does.
 SimTime zb_auto_bound(const ScheduleParameters& parameters);
 
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
@@ -45,82 +46,86 @@ SimTime zb_auto_bound(const ScheduleParameters& parameters);
 /// `vertical_sync` every stage uses the version that the micro-batch saw at stage 0.
 Schedule pipedream_schedule(const ScheduleParameters& parameters);
 
-/// PipeDream-2BW (Narayanan et al. 2021): as PipeDream, but one OPTIMIZER_STEP for each `batch` of micro-batches, whose
-/// gradients use the version of one batch ago: two versions on every rank. The last batch may be smaller. Throws
+/// PipeDream-2BW (Narayanan et al. 2021): PipeDream with one OPTIMIZER_STEP for each `batch` of micro-batches, whose
+/// gradients use the version of one batch ago: two versions lie on every rank. The last batch may be smaller. Throws
 /// ScheduleError if the batch is smaller than p-1 and not the only one: its successor would start before the version
 /// that it needs is made.
 Schedule pipedream_2bw_schedule(const ScheduleParameters& parameters);
 
-/// Interleaved 1F1B (Narayanan et al. 2021), looped placement: v chunks a rank, micro-batches in groups. The groups are
-/// as equal as m allows and never smaller than `group` (unless there is only one), larger ones first: for m a multiple
-/// of the group this is Megatron-LM's order, for m a multiple of max(1, m/p) PyTorch's, otherwise a ragged variant of
-/// both. Throws ScheduleError if the group is smaller than p while m is larger than the group: such an order deadlocks.
+/// Interleaved 1F1B (Narayanan et al. 2021) in a looped placement: v chunks a rank, micro-batches in groups. The groups
+/// are as equal as m allows and never smaller than `group` (unless there is only one), larger ones first. For m a
+/// multiple of the group this is Megatron-LM's order, for m a multiple of max(1, m/p) PyTorch's, otherwise a ragged
+/// variant of both. Throws ScheduleError if the group is smaller than p while m is larger than the group: such an order
+/// deadlocks.
 Schedule interleaved_schedule(const ScheduleParameters& parameters);
 
 /// Interleaved zero bubble (PyTorch's InterleavedZeroBubble): `interleaved` with the backward split, one forward a hop
-/// ahead instead of two, and r weight gradients kept back on rank r; with one chunk it is ZB-H1. Throws as interleaved
-/// does.
+/// ahead instead of two, and r weight gradients kept back on rank r. With one chunk it is ZB-H1. Throws as
+/// interleaved_schedule does.
 Schedule interleaved_zero_bubble_schedule(const ScheduleParameters& parameters);
 
-/// Breadth-first pipeline (Lamy-Poirier 2022; PyTorch's LoopedBFS), looped placement: all micro-batches through a chunk
-/// before the next chunk's turn, and the backwards in the mirrored order, so that each chunk's weights are needed once
-/// a pass.
+/// Breadth-first pipeline (Lamy-Poirier 2022; PyTorch's LoopedBFS) in a looped placement: all micro-batches run through
+/// a chunk before the next chunk's turn, and the backwards in the mirrored order, so that each chunk's weights are
+/// needed once a pass.
 Schedule breadth_first_schedule(const ScheduleParameters& parameters);
 
-/// Seq1F1B (Sun et al. 2024): 1F1B whose units are the `slices` k of each micro-batch's sequence; forwards ascend
-/// through the slices, backwards descend, since a slice attends to those before it. Rank r runs min(p-r-2+k, mk) units
-/// ahead.
+/// Seq1F1B (Sun et al. 2024): 1F1B whose units are the `slices` k of each micro-batch's sequence. Forwards ascend
+/// through the slices and backwards descend, since a slice attends to those before it. Rank r runs min(p-r-2+k, mk)
+/// units ahead.
 Schedule seq1f1b_schedule(const ScheduleParameters& parameters);
 
-/// TeraPipe (Li et al. 2021): GPipe whose units are the `slices` k of each micro-batch's sequence, all forwards before
-/// the first backward; forwards ascend through the slices, backwards descend. The paper also chooses slices of unequal
-/// length, so that each takes as long; here they are equal.
+/// TeraPipe (Li et al. 2021): GPipe whose units are the `slices` k of each micro-batch's sequence; all forwards come
+/// before the first backward, forwards ascend through the slices, and backwards descend. The paper also chooses slices
+/// of unequal length, so that each takes as long; here they are equal.
 Schedule terapipe_schedule(const ScheduleParameters& parameters);
 
 /// Inference and evaluation: the forwards of all micro-batches, no backward.
 Schedule forward_only_schedule(const ScheduleParameters& parameters);
 
 /// ZB-V (Qi et al. 2024) in the hand-written order of PyTorch's ScheduleZBVZeroBubble: two chunks a rank on a V, split
-/// backwards, no bubble inside at F = I = W. For m < 2p-1 the order of 2p-1 micro-batches without those there are not.
-/// For other `costs`, the best order that is found from it with as many activations (2p chunks a rank).
+/// backwards, no bubble inside at F = I = W. For m < 2p-1 it is the order of 2p-1 micro-batches without the excess
+/// ones. For other `costs` it is the best order that is found from there with as many activations (2p chunks a rank).
 Schedule zb_v_schedule(const ScheduleParameters& parameters);
 
 /// V-Half and V-Min (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024): split backwards on a V, with
-/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block (repeated_block.h);
-/// for other `costs` than F = I = W it is the best order that is found from there with as many activations.
+/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block
+/// (schedules/synthesis/repeated_block.h). For other `costs` than F = I = W it is the best order that is found from
+/// there with as many activations.
 Schedule v_half_schedule(const ScheduleParameters& parameters);
 Schedule v_min_schedule(const ScheduleParameters& parameters);
 
 /// V-1F1B (Sea AI Lab 2024): whole backwards on a V. A micro-batch's actions take the first slots, modulo a period of
-/// two forwards and two backwards (B = 2F), that earlier micro-batches leave free; repeated, moved forward throughout.
+/// two forwards and two backwards (B = 2F), that earlier micro-batches leave free. The block is repeated, and its
+/// actions move forward throughout.
 Schedule v_1f1b_schedule(const ScheduleParameters& parameters);
 
 /// DualPipeV (DeepSeek-AI, Sea AI Lab 2025), DualPipe cut in half: the eight steps of dualpipe on the two chunks of a
-/// V, forwards overlapped with backwards. For m < 2p the order of 2p micro-batches without those there are not.
+/// V, forwards overlapped with backwards. For m < 2p it is the order of 2p micro-batches without the excess ones.
 Schedule dualpipev_schedule(const ScheduleParameters& parameters);
 
 /// DualPipe (DeepSeek-V3, 2024): two lanes in opposite directions over copies of each model part, half of the
-/// micro-batches each, forwards of one overlapped with backwards of the other. For an odd m, and for m < 2p, the larger
-/// order (an even m of 2p or more) without those there are not, at its bubble. Throws ScheduleError unless p is even
-/// and m >= 2.
+/// micro-batches each, forwards of one overlapped with backwards of the other. For an odd m, and for m < 2p, it is the
+/// larger order (an even m of 2p or more) without the excess micro-batches, at the larger order's bubble. Throws
+/// ScheduleError unless p is even and m >= 2.
 Schedule dualpipe_schedule(const ScheduleParameters& parameters);
 
 /// Chimera (Li & Hoefler 2021) with one pair of pipelines: two lanes in opposite directions over copies of each model
-/// part, half of the micro-batches each, both 1F1B; merged greedily at F = B; of an odd m lane 1 has one more.
-/// Throws ScheduleError unless p is even and m >= 2.
+/// part, half of the micro-batches each, both 1F1B, merged greedily at F = B. With an odd m lane 1 has one micro-batch
+/// more. Throws ScheduleError unless p is even and m >= 2.
 Schedule chimera_schedule(const ScheduleParameters& parameters);
 
-/// GEMS (Jain et al. 2020): one micro-batch under way in each of two lanes in opposite directions over copies of each
-/// model part. The next one enters at the other end, behind the backward of the one before: p B a micro-batch instead
-/// of p (F+B), with one micro-batch's activations on a rank. Throws ScheduleError unless p is even and m >= 2.
+/// GEMS (Jain et al. 2020): one micro-batch is under way in each of two lanes in opposite directions over copies of
+/// each model part. The next one enters at the other end, behind the backward of the one before. A micro-batch
+/// therefore takes p B instead of p (F+B), with one micro-batch's activations on a rank. Throws ScheduleError unless p
+/// is even and m >= 2.
 Schedule gems_schedule(const ScheduleParameters& parameters);
 
 /// BPipe (Kim et al. 2023): 1F1B whose first ranks EVICT activations to rank p-1-r, which holds few, and LOAD them back
 /// a backward ahead. No rank holds more than ceil((p+2)/2).
 Schedule bpipe_schedule(const ScheduleParameters& parameters);
 
-/// Hanayo (Liu et al. 2023): v chunks a rank on a snake (W waves are v = 2W), backwards first, then the forward of the
-/// deepest chunk, p micro-batches under way; laid out greedily at F = B.
+/// Hanayo (Liu et al. 2023): v chunks a rank on a snake (W waves are v = 2W). Backwards go first, then the forward of
+/// the deepest chunk, with p micro-batches under way; the order is laid out greedily at F = B.
 Schedule hanayo_schedule(const ScheduleParameters& parameters);
 
 }}  // namespace plumb::schedules

@@ -7,7 +7,7 @@ Schedule hanayo_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const int stages = p * parameters.chunks;
   const Schedule frame{.name = "hanayo", .microbatches = parameters.microbatches, .stages = snake_placement(p, stages)};
-  // Backwards first, then the forward of the deepest chunk; p micro-batches under way.
+  // Backwards go first, then the forward of the deepest chunk, with p micro-batches under way.
   ListRules rules;
   for (int s = 0; s < stages; ++s) {
     rules.forward_urgency.push_back(stages - s);

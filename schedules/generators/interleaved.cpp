@@ -8,7 +8,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// The groups asked for. Throws ScheduleError if they are so small that the order deadlocks.
+/// Returns the sizes of the groups asked for. Throws ScheduleError if they are so small that the order deadlocks.
 std::vector<int> checked_groups(std::string_view name, const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const int smallest = parameters.group == 0 ? p : parameters.group;
@@ -19,9 +19,9 @@ std::vector<int> checked_groups(std::string_view name, const ScheduleParameters&
   return group_sizes(parameters.microbatches, smallest);
 }
 
-/// The one order behind both: a rank's forwards and input gradients (or whole backwards) in turns of its chunks. The
-/// last rank starts its first backward once the first group has passed all of its chunks; each rank before it runs
-/// `forwards_by_hop` more forwards ahead.
+/// Returns the one order behind both schedules: a rank's forwards and input gradients (or whole backwards) in turns of
+/// its chunks. The last rank starts its first backward once the first group has passed all of its chunks; each rank
+/// before it runs `forwards_by_hop` more forwards ahead.
 Schedule interleaved_order(std::string_view name, const ScheduleParameters& parameters, Op backward,
                            int forwards_by_hop) {
   const int p = parameters.ranks;
@@ -42,7 +42,7 @@ Schedule interleaved_order(std::string_view name, const ScheduleParameters& para
 }  // namespace
 
 Schedule interleaved_schedule(const ScheduleParameters& parameters) {
-  // Two forwards a hop: the time of a forward and a backward to come back.
+  // A rank runs two forwards a hop ahead: they last as long as a forward and a backward need to come back.
   return interleaved_order("interleaved", parameters, Op::kBackward, 2);
 }
 

@@ -4,7 +4,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// Each rank runs `forwards_by_hop` forwards ahead for every rank behind it.
+/// Returns an order in which each rank runs `forwards_by_hop` forwards ahead for every rank behind it.
 Schedule one_f_one_b_order(std::string name, const ScheduleParameters& parameters, Op backward, int forwards_by_hop) {
   const int p = parameters.ranks;
   const int m = parameters.microbatches;
@@ -16,8 +16,8 @@ Schedule one_f_one_b_order(std::string name, const ScheduleParameters& parameter
   return schedule;
 }
 
-/// Splits the backwards: each rank keeps `by_hop` weight gradients back for every rank ahead of it, and runs as many
-/// forwards ahead for every rank behind it: all ranks hold equally many activations.
+/// Splits the backwards. Each rank keeps `by_hop` weight gradients back for every rank ahead of it, and runs as many
+/// forwards ahead for every rank behind it, so that all ranks hold equally many activations.
 Schedule split_order(std::string name, const ScheduleParameters& parameters, int by_hop) {
   Schedule schedule = one_f_one_b_order(std::move(name), parameters, Op::kInputGrad, by_hop);
   for (int r = 0; r < parameters.ranks; ++r) schedule.ranks[r] = with_weight_grads(schedule.ranks[r], by_hop * r);

@@ -6,7 +6,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// 1F1B with an OPTIMIZER_STEP behind every `batch` backwards of a stage and behind its last.
+/// Returns 1F1B with an OPTIMIZER_STEP behind every `batch` backwards of a stage and behind its last.
 Schedule stepping_one_f_one_b(const ScheduleParameters& parameters, int batch) {
   Schedule schedule = one_f_one_b_schedule(parameters);
   for (std::vector<Action>& actions : schedule.ranks) {

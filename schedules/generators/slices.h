@@ -1,5 +1,5 @@
 #pragma once
-// The units of schedules that cut sequences: the slices of each micro-batch.
+// The slices of each micro-batch are the units of schedules that cut sequences.
 
 #include <string_view>
 #include <vector>
@@ -14,8 +14,8 @@ struct SlicedActions {
   std::vector<Action> backwards;  ///< slices descend, since a slice attends to those before it
 };
 
-/// The parameters' micro-batches in their slices on one stage. Throws ScheduleError, naming the schedule, if there are
-/// more slices than an action can number.
+/// Returns the slices of the parameters' micro-batches on one stage. Throws ScheduleError, naming the schedule, if
+/// there are more slices than an action can number.
 SlicedActions each_slice(std::string_view schedule, int stage, const ScheduleParameters& parameters);
 
 }}  // namespace plumb::schedules

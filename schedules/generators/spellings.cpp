@@ -10,7 +10,8 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-// Papers, Megatron-LM, PyTorch (torch.distributed.pipelining), Alpa, PaddlePaddle, ColossalAI, torchtitan.
+// Names from papers, Megatron-LM, PyTorch (torch.distributed.pipelining), Alpa, PaddlePaddle, ColossalAI and
+// torchtitan.
 constexpr std::array kSpellings = {
     Spelling{"naivemp", "naive"},
     Spelling{"modelparallel", "naive"},
@@ -70,11 +71,11 @@ constexpr std::array kSpellings = {
     Spelling{"evaluation", "forward-only"},
 };
 
-// Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe),
-// Liu et al. 2025 (Mario), Wu et al. 2024 (BitPipe), Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al.
-// 2025 (PipeOffload), Qi et al. 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al.
-// 2022 (WPipe), Zhu et al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM
-// (combined_1f1b), Llama Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe).
+// Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe), Liu et al. 2025 (Mario), Wu et al. 2024 (BitPipe),
+// Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al. 2025 (PipeOffload), Qi et al. 2024 (ZB-2p; V-ZB),
+// Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et al. 2025 (Mist), Chen et al.
+// 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama Team 2024 (section 3.3.2), Jiang et al.
+// 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe).
 constexpr std::array kNotHeld = {
     Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
     Spelling{"zb2p", "it is zb-auto with --memory 2"},
@@ -107,7 +108,7 @@ constexpr std::array kNotHeld = {
 
 std::string_view schedule_spelled(std::string_view text) {
   std::string plain = letters_and_digits(text);
-  // PyTorch's classes: ScheduleInterleaved1F1B.
+  // PyTorch's classes begin with this word: ScheduleInterleaved1F1B.
   if (constexpr std::string_view kClass = "schedule"; plain.starts_with(kClass)) plain.erase(0, kClass.size());
   if (plain.empty()) return {};
   for (const CatalogueEntry& entry : catalogue()) {

@@ -9,7 +9,7 @@ Schedule terapipe_schedule(const ScheduleParameters& parameters) {
   Schedule schedule{.name = "terapipe", .microbatches = parameters.microbatches, .stages = loop_placement(p, p)};
   for (int r = 0; r < p; ++r) {
     const SlicedActions sliced = each_slice("terapipe", r, parameters);
-    // As in gpipe, all forwards run ahead.
+    // All forwards run ahead, as in gpipe.
     schedule.ranks.push_back(
         one_forward_one_backward(sliced.forwards, sliced.backwards, static_cast<int>(sliced.forwards.size())));
   }

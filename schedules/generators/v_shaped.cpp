@@ -1,5 +1,5 @@
-// The schedules on a V that repeat a building block (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024):
-// chunk 0 goes down the V, chunk 1 comes up, and the gradients take the way back.
+// Schedules on a V that repeat a building block (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024).
+// Chunk 0 goes down the V, chunk 1 comes up, and the gradients take the way back.
 
 #include <array>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kPeriod = 6;  // F, I and W of two chunks, a slot each
 
-/// The stage on rank r of the V's way down (chunk 0) and up (chunk 1).
+/// Returns the stage on rank r of the V's way down (chunk 0) and up (chunk 1).
 int stage_down(int r) {
   return r;
 }
@@ -37,7 +37,7 @@ BuildingBlock empty_block(int p, int rank_limit) {
           .rank_limit = rank_limit};
 }
 
-/// Slots from rank to rank on each of the four passes, and idle ones before two of them.
+/// Slots from rank to rank on each of the four passes, and idle slots before two of them.
 struct Passes {
   int forward_down = 1;
   int forward_up = 1;
@@ -65,9 +65,9 @@ BuildingBlock block_of(const Passes& passes, int p, int rank_limit) {
 /// The slots of one period on a rank, taken or free.
 class PeriodSlots {
  public:
-  /// Takes `length` slots from the first possible start at or behind `earliest`; returns that start. Slot t stands for
-  /// t + kPeriod, t + 2 kPeriod, ... as well. The four actions of a rank always fit: its two forwards stand an odd
-  /// number of slots apart, so that what they leave free falls into pairs.
+  /// Takes `length` slots from the first possible start at or behind `earliest`, and returns that start. Slot t stands
+  /// for t + kPeriod, t + 2 kPeriod, ... as well. The four actions of a rank always fit: its two forwards stand an odd
+  /// number of slots apart, so that the slots that they leave free fall into pairs.
   int take(int earliest, int length) {
     int start = earliest;
     while (!is_free(start, length)) ++start;
@@ -85,8 +85,8 @@ class PeriodSlots {
   std::array<bool, kPeriod> taken_{};
 };
 
-/// The repetition, whose slots are those of F = I = W; for other costs the best order that is found from it and from
-/// the one whose actions move throughout.
+/// Returns the repetition, whose slots are those of F = I = W. For other costs it returns the best order that is found
+/// from it and from the one whose actions move throughout.
 Schedule repeated(const Schedule& empty, const ScheduleParameters& parameters, BuildingBlock block) {
   const int p = parameters.ranks;
   Schedule steady = repeat_block(empty, p, block);

@@ -15,7 +15,7 @@ namespace plumb { inline namespace schedules {
 
 namespace {
 
-/// [stage] how many buckets; all 1 where none are given.
+/// Returns [stage] its number of buckets, which is 1 where none are given.
 std::vector<int> buckets_by_stage(const Schedule& schedule, int zero, const std::vector<int>& buckets) {
   const std::size_t stages = schedule.stages.size();
   if (buckets.empty()) return std::vector<int>(stages, 1);
@@ -34,7 +34,7 @@ std::vector<int> buckets_by_stage(const Schedule& schedule, int zero, const std:
   return buckets.size() == 1 ? std::vector<int>(stages, buckets.front()) : buckets;
 }
 
-/// Copies share gradients: they are summed as they come, and not once a step.
+/// Removes the REDUCE_GRADs of copies: copies that share gradients sum them as they come, and not once a step.
 void take_out_copy_reductions(Schedule& schedule, const std::vector<bool>& copied) {
   for (std::vector<Action>& actions : schedule.ranks)
     std::erase_if(actions, [&](const Action& a) { return a.op == Op::kReduceGrad && copied[a.stage]; });

@@ -18,12 +18,13 @@ struct Arrival {
 
 /// Messages of a schedule before they are inserted.
 struct Messages {
-  std::vector<std::vector<bool>> sends;            ///< [rank][position] what the action makes is sent
-  std::vector<std::vector<Arrival>> arrivals;      ///< [channel] in the order of the sends
+  std::vector<std::vector<bool>> sends;            ///< [rank][position] true where the result of the action is sent
+  std::vector<std::vector<Arrival>> arrivals;      ///< [channel] arrivals in the order of the sends
   std::vector<std::vector<std::size_t>> incoming;  ///< [rank] its channels, ascending
 };
 
-/// Which messages a compute action makes: F feeds the forward of the next stage, B or I the backward of the one before.
+/// The messages that a compute action makes: F feeds the forward of the next stage, B or I the backward of the one
+/// before.
 struct MessageRoute {
   Op send;
   Op receive;
@@ -37,7 +38,7 @@ const MessageRoute& route_of(Op producer) {
   return producer == Op::kForward ? kActivationRoute : kGradientRoute;
 }
 
-/// Every message that has a producer and a consumer on different ranks; arrivals stand at their consumers.
+/// Returns every message that has a producer and a consumer on different ranks; arrivals stand at their consumers.
 Messages find_messages(const Schedule& schedule) {
   const ActionTable table(schedule);
   const ActionIds ids = action_ids(schedule);
@@ -72,7 +73,7 @@ Messages find_messages(const Schedule& schedule) {
   return messages;
 }
 
-/// For each position, that of the compute action before it (its own where there is none); pairs count as one.
+/// Returns, for each position, that of the compute action before it (its own where there is none); pairs count as one.
 std::vector<std::int32_t> previous_compute(const std::vector<Action>& actions) {
   std::vector<std::int32_t> previous(actions.size());
   std::int32_t last = ActionTable::kNone;
@@ -85,8 +86,8 @@ std::vector<std::int32_t> previous_compute(const std::vector<Action>& actions) {
   return previous;
 }
 
-/// Puts each receive one compute action ahead of its consumer, or right before it, and no later than the receives of
-/// its channel behind it.
+/// Puts each receive one compute action ahead of its consumer, or right before it, and no later than the receives that
+/// follow it on its channel.
 void post(const std::vector<Action>& actions, const std::vector<std::size_t>& incoming, Receives receives,
           std::vector<std::vector<Arrival>>& arrivals) {
   const std::vector<std::int32_t> previous = previous_compute(actions);
@@ -103,8 +104,8 @@ void post(const std::vector<Action>& actions, const std::vector<std::size_t>& in
   }
 }
 
-/// A rank's list with its messages. At one place receives, by channel, stand ahead of the send of the action before, so
-/// that they are posted early.
+/// Returns a rank's list with its messages. At one place receives, by channel, stand ahead of the send of the action
+/// before, so that they are posted early.
 std::vector<Action> with_messages(const std::vector<Action>& actions, const std::vector<bool>& sends,
                                   const std::vector<std::size_t>& incoming,
                                   const std::vector<std::vector<Arrival>>& arrivals) {

@@ -17,12 +17,12 @@ namespace {
 struct Activation {
   Action forward;
   std::size_t made = 0;
-  std::size_t needed = 0;     // first R, I or B
-  std::size_t needed_at = 0;  // position of that: unique, also within a pair
-  std::size_t released = 0;   // last B, I or W
+  std::size_t needed = 0;     // step of its first R, I or B
+  std::size_t needed_at = 0;  // position of that action, which is unique also within a pair
+  std::size_t released = 0;   // step of its last B, I or W
 };
 
-/// Those that a backward needs, in the order of their forwards.
+/// Returns the activations that a backward needs, in the order of their forwards.
 std::vector<Activation> activations_of(const std::vector<Action>& actions, const std::vector<ComputeStep>& steps) {
   std::vector<Activation> activations;
   std::map<std::tuple<int, int, int>, std::size_t> index;  // (stage, micro-batch, slice)
@@ -57,13 +57,16 @@ Action move_of(Op op, const Activation& activation) {
 std::vector<Action> with_offloading(const std::vector<Action>& actions, int kept) {
   const std::vector<ComputeStep> steps = compute_steps(actions);
   const std::vector<Activation> activations = activations_of(actions, steps);
-  std::vector<int> released(steps.size(), 0);                                   // [step] how many
-  std::vector<std::map<std::size_t, const Activation*>> returns(steps.size());  // [step] that come back ahead of it
+  std::vector<int> released(steps.size(), 0);  // [step] number released
+  // [step] activations that come back ahead of it
+  std::vector<std::map<std::size_t, const Activation*>> returns(steps.size());
   for (const Activation& activation : activations) ++released[activation.released];
 
   int here = 0;
-  std::map<std::size_t, const Activation*> movable;  // of these, by position of their backward: neither back nor begun
-  auto next = activations.begin();                   // the next one that a forward makes
+  // The activations that are here and may be moved, by the position of their backward: they have not come back, and
+  // their backward has not begun.
+  std::map<std::size_t, const Activation*> movable;
+  auto next = activations.begin();  // the next one that a forward makes
   std::vector<Insertion> insertions;
   for (std::size_t step = 0; step < steps.size(); ++step) {
     const auto list = [&](Op op, const Activation& activation) {

@@ -8,7 +8,7 @@ namespace plumb { inline namespace schedules {
 
 namespace {
 
-/// [stage] the last micro-batch that comes by.
+/// Returns [stage] the last micro-batch that it runs forward.
 std::vector<int> last_microbatches(const Schedule& schedule) {
   std::vector<int> last(schedule.stages.size(), kNoMicrobatch);
   for (const std::vector<Action>& actions : schedule.ranks)

@@ -19,7 +19,7 @@ namespace {
 struct Run {
   std::size_t first = 0;   // position
   std::size_t behind = 0;  // position
-  std::set<int> stages;    // whose parameters it uses
+  std::set<int> stages;    // stages whose parameters it uses
   int stepped = -1;        // the stage of the OPTIMIZER_STEP
 };
 
@@ -42,21 +42,22 @@ std::vector<Run> runs_of(const std::vector<Action>& actions, bool one_step_each)
   return runs;
 }
 
-/// Runs [first, last] between which a stage stands gathered.
+/// A stage stands gathered from run `first` to run `last`.
 struct Gathered {
   int stage = 0;
   std::size_t first = 0;
   std::size_t last = 0;
 };
 
-/// The run behind `run` that uses the stage; past all runs if there is none.
+/// Returns the next run behind `run` that uses the stage, or the largest number if there is none.
 std::size_t next_use(const std::vector<Run>& runs, std::size_t run, int stage) {
   while (++run < runs.size())
     if (runs[run].stages.contains(stage)) return run;
   return std::numeric_limits<std::size_t>::max();
 }
 
-/// In the order in which they begin; those that begin together by model part, so that ranks with copies agree.
+/// Returns the intervals in the order in which they begin. Those that begin together are ordered by model part, so that
+/// ranks with copies agree.
 std::vector<Gathered> gathered_intervals(const std::vector<Run>& runs, const std::vector<StagePlace>& stages,
                                          std::size_t allowed) {
   std::vector<Gathered> intervals;
@@ -88,9 +89,10 @@ std::vector<Gathered> gathered_intervals(const std::vector<Run>& runs, const std
   return intervals;
 }
 
-/// One run ahead where that may be: behind the OPTIMIZER_STEP of the stage, whose new weights are to be gathered.
+/// Moves each interval's start one run ahead where that may be: not across the OPTIMIZER_STEP of the stage, whose new
+/// weights are to be gathered.
 std::vector<Gathered> prefetched(const std::vector<Run>& runs, std::vector<Gathered> intervals) {
-  std::map<int, std::size_t> open;  // stage: its last interval in the result
+  std::map<int, std::size_t> open;  // by stage: its last interval in the result
   std::vector<Gathered> result;
   for (Gathered interval : intervals) {
     if (interval.first > 0 && runs[interval.first - 1].stepped != interval.stage) --interval.first;

@@ -1,5 +1,5 @@
 #pragma once
-// A rank's list as the steps that it computes one after the other: an overlapped pair is one step.
+// Divides a rank's list into the steps that it computes one after the other; an overlapped pair is one step.
 
 #include <cstddef>
 #include <vector>
@@ -16,6 +16,7 @@ struct ComputeStep {
   std::size_t behind() const { return first + count; }
 };
 
+/// Returns the steps of a list, in order.
 std::vector<ComputeStep> compute_steps(const std::vector<Action>& actions);
 
 }}  // namespace plumb::schedules

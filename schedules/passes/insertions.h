@@ -1,5 +1,5 @@
 #pragma once
-// Inserting actions into the lists of a schedule, by position.
+// Inserts actions into the lists of a schedule, by position.
 
 #include <cstddef>
 #include <vector>
@@ -8,19 +8,22 @@
 
 namespace plumb { inline namespace schedules {
 
-/// `action` goes right before the action at `position` of a rank's list (right to the end if position is its length).
+/// Puts `action` right before the action at `position` of a rank's list, or at the end if position is the list's
+/// length.
 struct Insertion {
   std::size_t position = 0;
   Action action;
 };
 
-/// The list with the insertions; those of equal position keep their order.
+/// Returns the list with the insertions; those of equal position keep their order.
 std::vector<Action> with_insertions(const std::vector<Action>& actions, std::vector<Insertion> insertions);
 
-/// The position right behind the action at `position`, and behind its partner if the two are an overlapped pair.
+/// Returns the position right behind the action at `position`, and behind its partner if the two are an overlapped
+/// pair.
 std::size_t position_behind(const std::vector<Action>& actions, std::size_t position);
 
-/// The position right before the action at `position`, and before its partner if the two are an overlapped pair.
+/// Returns the position right before the action at `position`, and before its partner if the two are an overlapped
+/// pair.
 std::size_t position_before(const std::vector<Action>& actions, std::size_t position);
 
 }}  // namespace plumb::schedules

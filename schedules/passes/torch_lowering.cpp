@@ -15,7 +15,7 @@ Action stage_action(Op op, int stage) {
   return {.op = op, .stage = stage};
 }
 
-/// The first `count` different stages from position i on, in the order in which they come.
+/// Returns the first `count` different stages from position i on, in the order in which they come.
 std::vector<int> next_stages(const std::vector<Action>& actions, std::size_t i, std::size_t count) {
   std::vector<int> stages;
   for (; i < actions.size() && stages.size() < count; ++i) {
@@ -90,7 +90,7 @@ class MessageWriter {
   }
 
  private:
-  enum Made : std::size_t { kActivation, kGradient };  // of a stage and micro-batch, on its own rank or received
+  enum Made : std::size_t { kActivation, kGradient };  // a stage's micro-batch has it, made on its own rank or received
 
   bool take_turn(std::size_t r) {
     const std::vector<Action>& actions = schedule_.ranks[r];
@@ -138,7 +138,7 @@ class MessageWriter {
   std::vector<std::vector<Action>> written_;
 };
 
-/// Each receive as late as may be: right ahead of the action (or pair) that needs it. Where a rank exchanges with
+/// Puts each receive as late as may be: right ahead of the action (or pair) that needs it. Where a rank exchanges with
 /// another, the lower of the two receives before it sends and the higher sends first.
 class ReceiveDeferrer {
  public:

@@ -17,7 +17,7 @@ std::vector<Violation> memory_violations(const Schedule& schedule, const std::ve
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const int limit = max_activations[max_activations.size() == 1 ? 0 : r];
     if (ranks[r].peak <= limit) continue;
-    // One violation a rank, where the limit is first broken: every later one has the same cause.
+    // Each rank has one violation, where the limit is first broken: every later one has the same cause.
     std::size_t position = 0;
     while (ranks[r].held[position] + ranks[r].guests <= limit) ++position;
     const std::string guests = ranks[r].guests == 0 ? "" : fmt::format(" ({} of them its partner's)", ranks[r].guests);

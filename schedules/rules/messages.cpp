@@ -9,7 +9,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// One direction of traffic between neighbouring stages.
+/// Traffic between neighbouring stages in one direction.
 struct Direction {
   Op send;
   Op receive;
@@ -18,13 +18,13 @@ struct Direction {
 constexpr std::array<Direction, 2> kDirections = {Direction{Op::kSendActivation, Op::kRecvActivation, true},
                                                   Direction{Op::kSendGradient, Op::kRecvGradient, false}};
 
-/// The receive of the last send of each channel.
+/// Keeps the receive of the last send of each channel.
 struct ChannelOrder {
   Channels channels;
   std::vector<std::int32_t> last_receive;  ///< [channel] id, or kNone
 };
 
-/// The receives of a channel stand in the order of its sends.
+/// Checks that the receives of a channel stand in the order of its sends.
 void check_channel_order(const RuleContext& c, const Action& send, std::int32_t receive, ChannelOrder& order,
                          Findings& found) {
   const int channel = channel_of(order.channels, send);
@@ -39,7 +39,7 @@ void check_channel_order(const RuleContext& c, const Action& send, std::int32_t 
                   other_position, order.channels.channels[channel].source_rank));
 }
 
-/// The action that makes an activation (F) or an input gradient (B or I).
+/// Returns the action that makes an activation (F) or an input gradient (B or I), or kNone.
 std::int32_t find_any(const RuleContext& c, bool forward, int stage, int microbatch, int part) {
   if (forward) return c.table.find(Op::kForward, stage, microbatch, part);
   const std::int32_t whole = c.table.find(Op::kBackward, stage, microbatch, part);
@@ -88,7 +88,7 @@ void check_receive(const RuleContext& c, int r, std::int64_t i, const Action& a,
   }
 }
 
-/// An action whose input comes from another rank has the receive for it.
+/// Checks that an action whose input comes from another rank has the receive for it.
 void check_input(const RuleContext& c, int r, std::int64_t i, const Action& a, const Direction& route,
                  Findings& found) {
   const int producer = route.forward ? c.neighbors.predecessor[a.stage] : c.neighbors.successor[a.stage];

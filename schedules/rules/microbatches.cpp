@@ -39,7 +39,7 @@ void check_doubled(const RuleContext& c, Findings& found) {
   });
 }
 
-/// On its own rank, an action comes behind what it is made of.
+/// Checks that an action stands behind the actions of its own rank that make its inputs.
 void check_order(const RuleContext& c, Findings& found) {
   std::int32_t id = 0;
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {

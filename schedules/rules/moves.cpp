@@ -7,11 +7,11 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// Where the activations of one (stage, micro-batch, slice) are, by what its rank has listed so far.
+/// Says where the activations of one (stage, micro-batch, slice) are, by the actions that their rank has listed so far.
 struct Whereabouts {
   std::int64_t made_at = -1;      // position of F
   std::int64_t backward_at = -1;  // position of the first R, I or B
-  std::int64_t taken_at = -1;     // position of the OFFLOAD or EVICT that has them away
+  std::int64_t taken_at = -1;     // position of the OFFLOAD or EVICT after which they are away
   Op taken_by = Op::kOffload;
 };
 
@@ -34,7 +34,7 @@ bool has_backward(const RuleContext& c, const Action& a) {
          c.table.find(Op::kInputGrad, a.stage, a.microbatch, a.part) != ActionTable::kNone;
 }
 
-/// What is wrong with taking these activations away here; empty if nothing.
+/// Returns what is wrong with taking these activations away here, or an empty string.
 std::string fault_of_taking(const RuleContext& c, const Action& a, const Whereabouts& at) {
   const std::string name = to_text(a);
   if (at.made_at < 0)

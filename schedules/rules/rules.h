@@ -1,5 +1,5 @@
 #pragma once
-// The rules of a schedule, a file for each kind. Each function returns its violations in any order; validate.h runs
+// The rules of a schedule, one file for each kind. Each function returns its violations in any order; validate.h runs
 // them.
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace plumb { inline namespace schedules {
 
-/// The schedule and what the rules look up in it. Made once the placement and each action by itself are in order.
+/// The schedule and the tables that the rules look up. It is made once the placement and each action by itself are in
+/// order.
 struct RuleContext {
   explicit RuleContext(const Schedule& s) : schedule(s), table(s), ids(action_ids(s)), neighbors(stage_neighbors(s)) {}
 
@@ -21,7 +22,7 @@ struct RuleContext {
   StageNeighbors neighbors;
 };
 
-/// What a rule finds, while it looks: the first kMostFindings, so that garbage does not fill the memory.
+/// Collects the violations that a rule finds: only the first kMostFindings, so that garbage does not fill the memory.
 class Findings {
  public:
   static constexpr std::size_t kMostFindings = 1000;
@@ -47,17 +48,17 @@ void for_each_action(const Schedule& schedule, Visit visit) {
   }
 }
 
-/// Stages, ranks, model parts, lanes.
+/// Rules of stages, ranks, model parts and lanes.
 std::vector<Violation> placement_violations(const Schedule& schedule);
 
-/// Each action by itself: what it names exists, and on its rank; pairs are pairs.
+/// Rules of each action by itself: everything that it names exists, and on its rank; pairs are pairs.
 std::vector<Violation> action_violations(const Schedule& schedule);
 
-/// There are about as many forwards as stages, micro-batches and slices ask for. What breaks this is not looked at any
-/// further: tables by stage, micro-batch and slice would be far larger than the schedule.
+/// There are about as many forwards as stages, micro-batches and slices ask for. A schedule that breaks this rule is
+/// not looked at any further: tables by stage, micro-batch and slice would be far larger than the schedule.
 std::vector<Violation> size_violations(const Schedule& schedule);
 
-/// Every stage sees every micro-batch of its lane once, whole or split, each action behind what it is made of.
+/// Every stage sees every micro-batch of its lane once, whole or split, and each action stands behind its inputs.
 std::vector<Violation> microbatch_violations(const RuleContext& context);
 
 /// Sends and receives match, stand on the right side of their actions and in one order on each channel.
@@ -70,12 +71,12 @@ std::vector<Violation> memory_violations(const Schedule& schedule, const std::ve
 /// of a stage reduce equally often.
 std::vector<Violation> weight_violations(const RuleContext& context);
 
-/// The version that the weight policy gives a micro-batch is made when an action uses it. Needs what the
-/// rules of micro-batches secure.
+/// The version that the weight policy gives a micro-batch is made when an action uses it. The schedule must break no
+/// rule of micro-batches.
 std::vector<Violation> version_violations(const RuleContext& context);
 
-/// OFFLOAD and EVICT take what a forward has made and a backward will need; RELOAD and LOAD bring it back ahead of
-/// that.
+/// OFFLOAD and EVICT take activations that a forward has made and a backward will need; RELOAD and LOAD bring them back
+/// ahead of that backward.
 std::vector<Violation> move_violations(const RuleContext& context);
 
 }}  // namespace plumb::schedules

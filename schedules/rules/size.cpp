@@ -7,10 +7,10 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// Tables below this size cost nothing, whatever they are for.
+/// Tables below this size cost nothing, whatever the schedule is.
 constexpr double kSmall = 1e6;
 
-/// Slots of a table for each action listed: lanes and faults that are worth naming one by one stay far below.
+/// Slots of a table for each action listed; schedules with lanes, or with faults that are worth naming, stay far below.
 constexpr double kMostSlotsAnAction = 64;
 
 }  // namespace

@@ -8,10 +8,10 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// By stage and micro-batch: OPTIMIZER_STEPs of the stage ahead of an action.
+/// Counts the OPTIMIZER_STEPs of a stage ahead of an action: [stage][micro-batch].
 struct StepCounts {
-  std::vector<std::vector<int>> at_forward;        ///< of its first F
-  std::vector<std::vector<int>> at_last_gradient;  ///< of its last weight gradient: the batch that it belongs to
+  std::vector<std::vector<int>> at_forward;        ///< ahead of its first F
+  std::vector<std::vector<int>> at_last_gradient;  ///< ahead of its last weight gradient: the batch that it belongs to
 };
 
 StepCounts step_counts(const Schedule& schedule) {

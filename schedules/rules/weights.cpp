@@ -12,7 +12,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// If a schedule has OPTIMIZER_STEPs, they take every weight gradient, and each takes some.
+/// Checks that the OPTIMIZER_STEPs of a schedule, if it has any, take every weight gradient, and that each takes some.
 void check_optimizer(const RuleContext& c, Findings& found) {
   bool has_steps = false;
   for_each_action(c.schedule,
@@ -53,7 +53,7 @@ void check_optimizer(const RuleContext& c, Findings& found) {
   }
 }
 
-/// Parameters are dropped only if they are gathered.
+/// Checks that parameters are dropped only if they are gathered.
 void check_sharding(const RuleContext& c, Findings& found) {
   std::vector<int> gathered(c.schedule.stages.size(), 0);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
@@ -71,7 +71,7 @@ struct Reductions {
   std::vector<int> reduced;  ///< [bucket]
 };
 
-/// [stage] nothing done yet; no buckets where gradients are not reduced.
+/// Returns [stage] counts of nothing done yet; there are no buckets where gradients are not reduced.
 std::vector<Reductions> no_reductions(const Schedule& schedule) {
   const std::vector<bool> copied = stages_with_copies(schedule);
   std::vector<Reductions> stages(schedule.stages.size());
@@ -83,7 +83,8 @@ std::vector<Reductions> no_reductions(const Schedule& schedule) {
   return stages;
 }
 
-/// Gradients that are reduced, as those of copies must be, are all reduced before they are used, bucket by bucket.
+/// Checks that gradients that are reduced, as those of copies must be, are all reduced before they are used, bucket by
+/// bucket.
 void check_reductions(const RuleContext& c, Findings& found) {
   const bool copies = has_copies(c.schedule);
   std::vector<Reductions> stages = no_reductions(c.schedule);
@@ -108,7 +109,7 @@ void check_reductions(const RuleContext& c, Findings& found) {
   }
 }
 
-/// Inside one action buckets are reduced in the order in which they are complete.
+/// Checks that buckets inside one action are reduced in the order in which they are complete.
 void check_inner_order(const RuleContext& c, Findings& found) {
   const bool copies = has_copies(c.schedule);
   for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
@@ -130,7 +131,7 @@ void check_inner_order(const RuleContext& c, Findings& found) {
   }
 }
 
-/// The REDUCE_GRADs of copies are collectives of them all.
+/// Checks that the REDUCE_GRADs of copies, which are collectives of all of them, are listed equally often.
 void check_copies(const RuleContext& c, Findings& found) {
   const std::vector<bool> copied = stages_with_copies(c.schedule);
   std::map<std::pair<int, int>, int> listed;  // (stage, part)

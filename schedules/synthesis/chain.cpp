@@ -8,8 +8,9 @@ namespace plumb { inline namespace schedules {
 
 namespace {
 
-/// Any order does all that a rank has to do, and takes one micro-batch there and back: if both together are more than
-/// twice kLatestMoment, one of them is later. Otherwise they are above every sum of chain_span_bound.
+/// Refuses a chain that no order finishes before kLatestMoment. Any order does all the work of a rank, and takes one
+/// micro-batch there and back: if both together are more than twice kLatestMoment, one of them ends later. For a chain
+/// that passes, every sum of chain_span_bound is representable.
 void require_early_chain(const ChainCosts& costs) {
   double way = 0;
   double work = 0;
@@ -33,7 +34,7 @@ SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action
   std::vector<SimTime> first_start(orders.size());
   std::vector<SimTime> end(orders.size(), SimTime{0});
 
-  /// When the inputs of an action are there; kUnknown if they are not made yet.
+  /// Returns when the inputs of an action are there, or kUnknown if they are not made yet.
   const auto inputs_at = [&](const Action& a) {
     const int r = a.stage;
     if (a.op == Op::kWeightGrad) return SimTime{0};

@@ -18,7 +18,7 @@ constexpr int kFloatingSearches = 10;
 constexpr int kLocalSearches = 5;
 constexpr std::size_t kSearchedCandidates = 3;
 constexpr double kMostSteps = 40'000;
-constexpr int kFewestSteps = 200;  // fewer find nothing in an order that is so long
+constexpr int kFewestSteps = 200;  // fewer find nothing in so long an order
 
 struct FittedOrder {
   Schedule schedule;

@@ -37,8 +37,8 @@ void FloatingOrder::run_weight_grad(int r) {
   if (completed_ != nullptr) (*completed_)[r].push_back(id);
 }
 
-/// Runs the rank's next action, and what weight gradients fit in front of it. False if it waits for another rank, or
-/// for memory that nothing gives back.
+/// Runs the rank's next action, and the weight gradients that fit in front of it. False if the action waits for another
+/// rank, or for memory that nothing gives back.
 bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) {
   RankState& rank = states_[r];
   const std::int32_t id = kept[r][rank.position];

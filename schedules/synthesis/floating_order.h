@@ -1,5 +1,5 @@
 #pragma once
-// When the actions of an order run if only F, I and B are ordered and the weight gradients float: a rank runs them
+// Times the actions of an order in which only F, I and B are ordered and the weight gradients float: a rank runs them
 // where it would wait, or where a forward needs their memory, and the rest at its end. The order is complete once this
 // is done.
 
@@ -10,7 +10,7 @@
 
 namespace plumb { inline namespace schedules {
 
-/// How a rank fills its gaps.
+/// Says how a rank fills its gaps.
 struct GapRule {
   double least_gap_ratio = 1;  ///< a weight gradient runs in a gap that lasts at least this share of it
 };
@@ -19,22 +19,23 @@ class FloatingOrder {
  public:
   static constexpr std::int64_t kImpossible = -1;
 
-  /// `rank_limit`: activations that a rank may hold from F to the last part of its backward; 0: any number.
+  /// `rank_limit` is the number of activations that a rank may hold from F to the last part of its backward, 0 for any
+  /// number.
   FloatingOrder(const OrderGraph& graph, int rank_limit);
 
-  /// The graph's own order without its weight gradients.
+  /// Returns the graph's own order without its weight gradients.
   RankOrders without_weight_grads() const;
 
-  /// Times F, I and B in this order, and the weight gradients with them; returns the longest span of any rank, or
-  /// kImpossible if the ranks wait for each other or a rank has no memory for a forward. [rank] gaps.
+  /// Times F, I and B in this order, and the weight gradients with them, by `gaps` [rank]. Returns the longest span of
+  /// any rank, or kImpossible if the ranks wait for each other or a rank has no memory for a forward.
   std::int64_t span(const RankOrders& kept, const std::vector<GapRule>& gaps);
 
-  /// Of the times that span() found last: each rank's span; and the ordered actions that led to the end of the last
-  /// one of `rank`, the last first.
+  /// These return, of the times that span() found last, each rank's span, and the ordered actions that led to the end
+  /// of the last one of `rank`, the last first.
   const std::vector<std::int64_t>& spans() const { return spans_; }
   std::vector<std::int32_t> path_to_end(const RankOrders& kept, int rank) const;
 
-  /// The complete order that span() times.
+  /// Returns the complete order that span() times.
   RankOrders complete(const RankOrders& kept, const std::vector<GapRule>& gaps);
 
  private:
@@ -54,12 +55,12 @@ class FloatingOrder {
 
   const OrderGraph& graph_;
   int rank_limit_;
-  std::vector<std::int32_t> weight_grad_of_;  ///< [action] the W of an I, or kNone
+  std::vector<std::int32_t> weight_grad_of_;  ///< [action] for an I, its W; for others kNone
   std::vector<RankState> states_;
   std::vector<std::int64_t> ends_;
   std::vector<std::int32_t> causes_;
   std::vector<std::int64_t> spans_;
-  RankOrders* completed_ = nullptr;  ///< where complete() collects
+  RankOrders* completed_ = nullptr;  ///< the order that complete() collects
 };
 
 }}  // namespace plumb::schedules

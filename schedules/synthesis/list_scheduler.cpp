@@ -84,7 +84,7 @@ class ListScheduler {
  private:
   Line& line(const ReadyAction& c) { return c.forward ? stages_[c.stage].forward : stages_[c.stage].backward; }
 
-  /// What the rank has left to run of its stages, most urgent first.
+  /// Finds the actions that the rank has left to run of its stages, most urgent first.
   void find_candidates(const RankState& rank) {
     candidates_.clear();
     for (const int s : rank.stages) {
@@ -167,7 +167,7 @@ class ListScheduler {
     if (to_rank != from_rank) decisions_.emplace(ready_at, to_rank);
   }
 
-  using Decision = std::pair<std::int64_t, int>;  ///< when, and which rank
+  using Decision = std::pair<std::int64_t, int>;  ///< (time, rank)
 
   Schedule schedule_;
   const OrderCosts& costs_;

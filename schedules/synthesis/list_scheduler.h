@@ -1,7 +1,7 @@
 #pragma once
-// A greedy list scheduler over any placement: it plays the pipeline's clock, and whenever a rank is free it takes the
-// ready action that its rules put first. It looks no further ahead than to the messages that are under way. Plain data
-// in, a Schedule out; a generator or a search gives the rules.
+// A greedy list scheduler over any placement. It plays the pipeline's clock, and whenever a rank is free it takes the
+// ready action that its rules put first. It looks no further ahead than to the messages that are under way. It takes
+// plain data and returns a Schedule; a generator or a search gives the rules.
 //
 //   Schedule frame{.name = "mine", .microbatches = 8, .stages = loop_placement(2, 2)};   // 1F1B:
 //   Schedule s = list_schedule(frame, 2, equal_costs({.forward = 1, .input_grad = 2}, 2),
@@ -16,17 +16,17 @@
 namespace plumb { inline namespace schedules {
 
 struct ListRules {
-  /// [stage] Among ready actions the smallest of urgency + period * (index of the micro-batch in its lane) goes first;
-  /// of equals a backward, then the later stage.
+  /// [stage] Among ready actions the one with the smallest urgency + period * (index of the micro-batch in its lane)
+  /// goes first; among equals a backward, then the later stage.
   std::vector<int> forward_urgency;
   std::vector<int> backward_urgency;
   int period = 0;
   std::vector<int> max_in_flight;  ///< [stage] forwards ahead of backwards (B or I), 1 or more
 
-  bool whole_backwards = true;  ///< B; otherwise I and W, and what follows
+  bool whole_backwards = true;  ///< if false, backwards are I and W, and the fields below count
 
-  /// [rank] A weight gradient, the oldest first, fills a gap if it delays what comes next by no more than this share of
-  /// it; a gap whose end is not known counts.
+  /// [rank] A weight gradient, the oldest first, fills a gap if it delays the next action by no more than this share of
+  /// it. A gap whose end is not known counts.
   std::vector<double> patience;
 
   /// [rank] A micro-batch holds `activation_bytes` from F on; I frees a part of it and W the rest. A forward that only
@@ -36,9 +36,9 @@ struct ListRules {
   std::int64_t released_at_input_grad_bytes = 0;
 };
 
-/// The order that the rules make on `ranks` ranks. `frame` has name, micro-batches and stages; its micro-batches fall
-/// evenly into its lanes, in order. Throws ScheduleError if the rules deadlock (max_bytes can, with several stages a
-/// rank, or if it holds no activation).
+/// Returns the order that the rules make on `ranks` ranks. `frame` has name, micro-batches and stages; its
+/// micro-batches fall evenly into its lanes, in order. Throws ScheduleError if the rules deadlock (max_bytes can, with
+/// several stages a rank, or if it holds no activation).
 Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules);
 
 }}  // namespace plumb::schedules

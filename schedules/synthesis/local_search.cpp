@@ -12,7 +12,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// One action of a rank's list goes from one position to another.
+/// Moves one action of a rank's list from one position to another.
 struct Move {
   int rank = 0;
   std::ptrdiff_t from = 0;
@@ -25,11 +25,12 @@ void apply(std::vector<std::int32_t>& order, const Move& move) {
   if (move.to < move.from) std::rotate(begin + move.to, begin + move.from, begin + move.from + 1);
 }
 
-/// A move that may shorten the critical path (the last action first). The path's stretch on one rank is a block: what
-/// it ends with feeds another rank, so either that goes earlier, or an action of the block leaves it.
+/// Returns a move that may shorten the critical path (given with the last action first). The path's stretch on one rank
+/// is a block whose last action feeds another rank, so either that action goes earlier, or an action of the block
+/// leaves it.
 Move random_move(const OrderGraph& graph, const RankOrders& orders, const std::vector<std::int32_t>& path,
                  std::mt19937_64& random) {
-  constexpr std::ptrdiff_t kFarthestLeap = 3;  // positions beyond the block
+  constexpr std::ptrdiff_t kFarthestLeap = 3;  // in positions beyond the block
   const auto below = [&random](std::ptrdiff_t n) {
     return static_cast<std::ptrdiff_t>(random() % static_cast<std::uint64_t>(n));
   };
@@ -56,7 +57,8 @@ Move random_move(const OrderGraph& graph, const RankOrders& orders, const std::v
   }
 }
 
-/// Each action behind what it needs of its own rank, and no more activations than allowed.
+/// Checks that each action stands behind the action of its own rank that it needs, and that no more activations are
+/// held than allowed.
 class RankRules {
  public:
   RankRules(const OrderGraph& graph, int limit) : graph_(graph), limit_(limit), seen_(graph.actions.size(), 0) {}
@@ -115,7 +117,7 @@ Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const L
     if (move.from == move.to) continue;
     apply(orders[move.rank], move);
     const std::int64_t moved = rules.hold(orders[move.rank]) ? timed.span(orders) : TimedOrder::kDeadlock;
-    const std::int64_t left = search.steps - step;  // the same as first_threshold * left / steps, within 64 bits
+    const std::int64_t left = search.steps - step;  // threshold is first_threshold * left / steps, within 64 bits
     const std::int64_t threshold =
         first_threshold / search.steps * left + first_threshold % search.steps * left / search.steps;
     if (moved == TimedOrder::kDeadlock || moved > span + threshold) {

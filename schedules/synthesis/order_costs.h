@@ -1,5 +1,5 @@
 #pragma once
-// What the actions of a schedule take, as far as making an order needs to know.
+// The durations of a schedule's actions, as far as making an order needs to know them.
 
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace schedules {
 
-/// Of each stage, in one unit of the caller's choice.
+/// Costs of each stage, in one unit of the caller's choice.
 struct OrderCosts {
   std::vector<std::int64_t> forward;      ///< [stage]
   std::vector<std::int64_t> input_grad;   ///< [stage]
@@ -16,7 +16,7 @@ struct OrderCosts {
   std::int64_t hop = 0;                   ///< latency between different ranks
 };
 
-/// Of any stage.
+/// Costs that are equal on every stage.
 struct EqualCosts {
   std::int64_t forward = 1;
   std::int64_t input_grad = 1;
@@ -24,10 +24,10 @@ struct EqualCosts {
   std::int64_t hop = 0;
 };
 
-/// The same for every one of the `stages`.
+/// Returns the same costs for every one of the `stages`.
 OrderCosts equal_costs(const EqualCosts& costs, int stages);
 
-/// What the table says, in picoseconds; with `whole_backwards` they count as input gradients alone.
+/// Returns the table's costs in picoseconds; with `whole_backwards` those of a backward count as input gradients alone.
 OrderCosts order_costs(const CostTable& table, bool whole_backwards = false);
 
 }}  // namespace plumb::schedules

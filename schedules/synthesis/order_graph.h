@@ -1,6 +1,6 @@
 #pragma once
-// What a search over orders must know of the actions: who needs whom, and how long each takes. Actions are numbers; all
-// this is looked up once, and only the order on each rank changes.
+// The actions as a search over orders must know them: which action needs which, and how long each takes. Actions are
+// numbers. All this is looked up once; only the order on each rank changes.
 
 #include <array>
 #include <cstdint>
@@ -20,7 +20,7 @@ struct OrderGraph {
 
   struct Input {
     std::int32_t id = kNone;
-    std::int64_t delay = 0;  ///< from its end to the earliest start
+    std::int64_t delay = 0;  ///< from the input's end to the earliest start
   };
 
   /// Throws ScheduleError if the schedule has other actions than F, B, I and W, slices or pairs.
@@ -29,12 +29,13 @@ struct OrderGraph {
   std::vector<Action> actions;
   std::vector<int> ranks;
   std::vector<std::int64_t> durations;
-  std::vector<std::array<Input, 2>> inputs;  ///< on its own rank (a backward's forward, a W's I), then the neighbour's
-  std::vector<int> readers;                  ///< the other rank that waits for it, or kNone
-  RankOrders listed;                         ///< the order of the schedule
+  /// the input on its own rank (a backward's forward, a W's I), then the neighbour's
+  std::vector<std::array<Input, 2>> inputs;
+  std::vector<int> readers;  ///< the other rank that waits for it, or kNone
+  RankOrders listed;         ///< the schedule's own order
 };
 
-/// The schedule with its actions in another order.
+/// Returns the schedule with its actions in another order.
 Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders);
 
 }}  // namespace plumb::schedules

@@ -21,7 +21,7 @@ class Search {
         orders_(timed_.without_weight_grads()),
         gaps_(orders_.size(), {search.least_gap_ratio}) {}
 
-  /// The shortest span, or kImpossible; best_order() has its order.
+  /// Returns the shortest span, or kImpossible; best_order() has its order.
   std::int64_t run(std::int64_t threshold_unit) {
     best_span_ = timed_.span(orders_, gaps_);
     if (best_span_ == FloatingOrder::kImpossible) return best_span_;
@@ -59,10 +59,10 @@ class Search {
     return static_cast<std::ptrdiff_t>(random_() % static_cast<std::uint64_t>(n));
   }
 
-  /// The longest span decides; the mean of all tells apart orders that are equally long.
+  /// The longest span decides; the mean of all spans tells apart orders that are equally long.
   std::int64_t energy_of(std::int64_t span) const {
     const std::int64_t ranks = std::ssize(timed_.spans());
-    std::int64_t mean = 0;  // of the sum, which may be more than 64 bits hold
+    std::int64_t mean = 0;  // mean of the sum, which may be more than 64 bits hold
     std::int64_t rest = 0;
     for (const std::int64_t of_rank : timed_.spans()) {
       mean += of_rank / ranks;
@@ -71,7 +71,7 @@ class Search {
     return span + mean + rest / ranks;
   }
 
-  /// The paths to the end of the rank with the longest span, and of any rank: what the next steps choose from.
+  /// Finds the paths to the end of the rank with the longest span, and of any rank: the next steps choose from them.
   void find_paths() {
     const auto longest = std::ranges::max_element(timed_.spans()) - timed_.spans().begin();
     paths_[0] = timed_.path_to_end(orders_, static_cast<int>(longest));
@@ -118,7 +118,7 @@ class Search {
     if (to < from) std::rotate(begin + to, begin + from, begin + from + 1);
   }
 
-  /// The same shift at the next few, or all, places ahead or behind where two such actions stand that far apart.
+  /// Makes the same shift at the next few, or all, places ahead or behind where two such actions stand that far apart.
   void shift_alike(std::vector<std::int32_t>& order, std::ptrdiff_t from, std::ptrdiff_t to) {
     const auto moved = kind(order[from]);
     const auto passed = kind(order[to]);
@@ -131,13 +131,13 @@ class Search {
       if (other < 0 || other >= std::ssize(order)) continue;
       if (kind(order[i]) == moved && kind(order[other]) == passed) places.push_back(i);
     }
-    // Those that an earlier shift would displace come last.
+    // The places that an earlier shift would displace come last.
     std::ranges::sort(places);
     if (leap > 0) std::ranges::reverse(places);
     for (const std::ptrdiff_t place : places) shift(order, place, place + leap);
   }
 
-  /// Micro-batches by stage and direction.
+  /// True if the micro-batches ascend by stage and direction.
   bool is_ascending(const std::vector<std::int32_t>& order) {
     std::ranges::fill(last_seen_, -1);
     for (const std::int32_t id : order) {

@@ -11,7 +11,8 @@ int slots_of(Op op) {
   return op == Op::kBackward ? 2 : 1;
 }
 
-/// What one rank does in each slot. A slot without a forward or a backward runs the oldest weight gradient left to run.
+/// One rank's actions, slot by slot. A slot without a forward or a backward runs the oldest weight gradient left to
+/// run.
 class RankSlots {
  public:
   explicit RankSlots(int slots)
@@ -25,11 +26,11 @@ class RankSlots {
     take(slot, static_cast<int>(actions_.size()) - 1);
   }
 
-  /// The forward or backward that starts in a slot, or nothing.
+  /// Returns the forward or backward that starts in a slot, or nothing.
   const Action* starting(int slot) const { return taken_by_[slot] >= 0 ? &actions_[taken_by_[slot]] : nullptr; }
 
-  /// Moves what starts in `slot` to the first slot from `ready` on that has room for it; returns that slot. Room for a
-  /// forward is memory, too: neither it nor a weight gradient that makes way for it may lead beyond the limit.
+  /// Moves the action that starts in `slot` to the first slot from `ready` on that has room for it; returns that slot.
+  /// A forward also needs memory: neither it nor a weight gradient that makes way for it may lead beyond the limit.
   int move_forward(int slot, int ready, int rank_limit) {
     const int moved = taken_by_[slot];
     const Op op = actions_[moved].op;
@@ -45,7 +46,8 @@ class RankSlots {
     return to;
   }
 
-  /// Counts what the rank holds from slot `first` on, to the first slot behind `last` where nothing is new.
+  /// Counts the activations that the rank holds from slot `first` on, to the first slot behind `last` where nothing is
+  /// new.
   void count(int first, int last) {
     for (int t = first; t < size(); ++t) {
       const State now = next(t > 0 ? states_[t - 1] : State{}, t);
@@ -100,8 +102,8 @@ class RankSlots {
     return taken_by_[slot] == kFree && slot > 0 && states_[slot - 1].pending > 0;
   }
 
-  /// True if a weight gradient that runs in a slot can wait for the first one that runs nothing, or for `last`: until
-  /// then its activation is held on top of what is held.
+  /// True if a weight gradient that runs in a slot can wait for the first slot that runs nothing, or for `last`: until
+  /// then its activation is held besides the others.
   bool can_do_without(int slot, int last, int limit) const {
     if (!runs_weight_grad(slot)) return true;
     for (int t = slot; t < last && (taken_by_[t] != kFree || runs_weight_grad(t)); ++t) {
@@ -121,7 +123,7 @@ class RankSlots {
 
   std::vector<Action> actions_;  ///< forwards and backwards
   std::vector<int> taken_by_;    ///< [slot] index in actions_, kFree or kSecondSlot
-  std::vector<State> states_;    ///< [slot] at its end
+  std::vector<State> states_;    ///< [slot] state at its end
 };
 
 class Repetition {
@@ -173,7 +175,7 @@ class Repetition {
     starts(action).push_back(slot);
   }
 
-  /// The first slot behind the action's inputs and its stage's micro-batch before it.
+  /// Returns the first slot behind the action's inputs and its stage's micro-batch before it.
   int ready(const Action& action) {
     const auto end_of = [this](Op op, int stage, int microbatch) {
       return start({.op = op, .stage = stage, .microbatch = microbatch}) + slots_of(op);

@@ -1,5 +1,5 @@
 #pragma once
-// When the actions of an order run: the inner loop of the local search.
+// Times the actions of an order: the inner loop of the local search.
 
 #include <cstdint>
 #include <vector>
@@ -18,13 +18,13 @@ class TimedOrder {
   /// last, or kDeadlock.
   std::int64_t span(const RankOrders& orders);
 
-  /// Of the times that span() found last: the actions that make the longest span, the last first. Empty after a
-  /// deadlock.
+  /// Returns, of the times that span() found last, the actions that make the longest span, the last first. Empty after
+  /// a deadlock.
   std::vector<std::int32_t> critical_path(const RankOrders& orders) const;
 
  private:
   const OrderGraph& graph_;
-  // Of the last call of span().
+  // These are from the last call of span().
   std::vector<std::int64_t> starts_;
   std::vector<std::int64_t> ends_;
   std::vector<std::int32_t> causes_;

@@ -13,27 +13,27 @@ namespace {
 
 constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.95, 1.0};
 
-/// What distinguishes the ranks' lists.
+/// The rule of one rank's list, as far as ranks differ.
 struct ChainRule {
   int max_in_flight = 1;       ///< forwards ahead of input gradients, 1 or more
-  double patience = 0;         ///< with gaps (ListRules)
-  bool forward_first = false;  ///< of F and I that are both ready
+  double patience = 0;         ///< patience with gaps (ListRules)
+  bool forward_first = false;  ///< true if of F and I that are both ready F goes first
 
   friend bool operator==(const ChainRule&, const ChainRule&) = default;
 };
 
-/// What a search may still spend: actions listed, over all of its candidates. Counted, not timed, so that the same
-/// question has the same answer on every machine.
+/// The effort that a search may still spend: actions listed, over all of its candidates. It is counted, not timed, so
+/// that the same question has the same answer on every machine.
 struct Effort {
   std::int64_t actions = 0;
 
   bool is_spent() const { return actions <= 0; }
 };
 
-/// A hundred million take 10 to 20 s on one core; the settings of the zero-bubble papers (32 ranks, 256 micro-batches)
+/// A hundred million take 10 to 20 s on one core. The settings of the zero-bubble papers (32 ranks, 256 micro-batches)
 /// need less.
 constexpr std::int64_t kMostActions = 100'000'000;
-constexpr int kRegularCandidates = 900;  // of all degrees of patience
+constexpr int kRegularCandidates = 900;  // over all degrees of patience
 
 struct ZeroBubbleOrder {
   std::vector<ChainRule> rules;
@@ -79,7 +79,7 @@ ZeroBubbleOrder candidate(const ChainCosts& costs, std::vector<ChainRule> rules,
   return made;
 }
 
-/// The same rule on every rank but for the warm-up, which grows by `forwards_by_hop` for each rank behind.
+/// Returns the same rule for every rank but for the warm-up, which grows by `forwards_by_hop` for each rank behind.
 std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double more, double patience,
                                      int forward_first_ranks) {
   std::vector<ChainRule> rules;
@@ -107,7 +107,7 @@ ZeroBubbleOrder best_regular(const ChainCosts& costs, double patience, SimTime b
   return best;
 }
 
-/// The rules of a rank that are like `rule` but for one number.
+/// Returns the rules of a rank that differ from `rule` in one number.
 std::vector<ChainRule> variations(const ChainRule& rule) {
   std::vector<ChainRule> varied;
   for (const int step : {-2, -1, 1, 2}) {
@@ -140,7 +140,7 @@ ZeroBubbleOrder improved(const ChainCosts& costs, ZeroBubbleOrder best, SimTime 
   return best;
 }
 
-/// The most that a rank holds at once.
+/// Returns the most bytes that a rank holds at once.
 std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& actions) {
   std::int64_t held = 0, peak = 0;
   for (const Action& action : actions) {
@@ -152,8 +152,8 @@ std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& acti
   return peak;
 }
 
-/// No longer, and with less memory: rank by rank the limit goes down in eighths of an activation as far as the rest of
-/// the chain loses no time by it. The limits are left in `costs`.
+/// Returns an order that is no longer and needs less memory: rank by rank the limit goes down in eighths of an
+/// activation as far as the rest of the chain loses no time by it. The limits are left in `costs`.
 ZeroBubbleOrder leaner(ChainCosts& costs, ZeroBubbleOrder best, Effort& effort) {
   const std::int64_t step = std::max<std::int64_t>(1, costs.activation_bytes / 8);
   for (std::size_t r = 0; r < best.rules.size() && !effort.is_spent(); ++r) {
@@ -171,15 +171,15 @@ ZeroBubbleOrder leaner(ChainCosts& costs, ZeroBubbleOrder best, Effort& effort) 
   return best;
 }
 
-/// The micro-batches that rules are sought with: all, unless half of the effort would not do for the regular ones;
-/// never fewer than four a rank, among which the middle of the order has come to repeat.
+/// Returns the number of micro-batches that rules are sought with: all, unless half of the effort would not do for the
+/// regular candidates, and never fewer than four a rank, among which the middle of the order has come to repeat.
 int sought_microbatches(const ChainCosts& costs) {
   const std::int64_t each = kRegularCandidates * actions_of(costs, 1);
   const std::int64_t most = std::max<std::int64_t>(4 * std::ssize(costs.forward), kMostActions / 2 / each);
   return static_cast<int>(std::min<std::int64_t>(costs.microbatches, most));
 }
 
-/// The best that the effort finds, by degrees of patience, each of which may spend its share of what is left.
+/// Returns the best order that the effort finds, by degrees of patience, each of which may spend its share of the rest.
 ZeroBubbleOrder best_of(const ChainCosts& costs, SimTime bound) {
   ZeroBubbleOrder best;
   std::int64_t left = kMostActions;

@@ -60,7 +60,7 @@ void BesideCompute::issue(int rank, const Action& action, std::int32_t id) {
   }
 }
 
-/// Takes a channel of the rank from the moment at which it is issued and the channel is free.
+/// Takes a channel of the rank from the moment at which the action is issued and the channel is free.
 void BesideCompute::collective(int rank, const Action& action, std::int32_t id, Register& channel, Register end,
                                Reason reason) {
   channel = writer_.held(channel);
@@ -71,7 +71,7 @@ void BesideCompute::collective(int rank, const Action& action, std::int32_t id, 
   writer_.add({.kind = kind, .input = channel, .output = end}, id);
 }
 
-/// RESHARD: nobody waits for it.
+/// Adds a RESHARD: nobody waits for it.
 void BesideCompute::drop(int rank, const Action& action, std::int32_t id) {
   Register& horizon = ranks_[rank].horizon;
   horizon = writer_.held(horizon);
@@ -80,7 +80,7 @@ void BesideCompute::drop(int rank, const Action& action, std::int32_t id) {
   writer_.add({.kind = kind}, id);
 }
 
-/// OFFLOAD, RELOAD, EVICT and LOAD: activations come back when they have left.
+/// Adds an OFFLOAD, RELOAD, EVICT or LOAD: activations come back when they have left.
 void BesideCompute::move(int rank, const Action& action, std::int32_t id) {
   own_.run(&action, 1);
   if (moved_.empty()) moved_.resize(units_.count());
@@ -110,7 +110,7 @@ bool BesideCompute::has_host(int rank, std::int32_t id) {
   return hosts[id - ids_.first_id[rank]] >= 0;
 }
 
-/// They start as the host does, last up to their bucket's offset, and then depart onto the channel.
+/// The reductions start as the host does, last up to their bucket's offset, and then depart onto the channel.
 void BesideCompute::start_inside(int rank, const Action& host, std::int32_t host_id, Register input) {
   RankState& state = ranks_[rank];
   for (const std::int32_t id : state.inner) {
@@ -125,7 +125,7 @@ void BesideCompute::start_inside(int rank, const Action& host, std::int32_t host
   state.inner.clear();
 }
 
-/// REDUCE_GRAD: inside its host, by itself, or together with those of its stage's copies.
+/// Adds a REDUCE_GRAD: inside its host, by itself, or together with those of its stage's copies.
 void BesideCompute::reduce(int rank, const Action& action, std::int32_t id) {
   StageState& stage = stages_[action.stage];
   stage.reduction = writer_.held(stage.reduction);
@@ -144,8 +144,9 @@ void BesideCompute::reduce(int rank, const Action& action, std::int32_t id) {
   for (const std::int32_t collective : queues_.issue(id)) reduce_together(joint_.members[collective]);
 }
 
-/// All are issued and first on their channels: they start and end together. Each blames its own rank where it can,
-/// otherwise what the last of the others waited for.
+/// Starts a collective of copies, all of whose members are issued and first on their channels: they start and end
+/// together. Each names its own rank as the cause where it can, otherwise the action that the last of the others waited
+/// for.
 void BesideCompute::reduce_together(const std::vector<std::int32_t>& members) {
   const Register latest = writer_.take_register();
   std::vector<Action> actions;
@@ -178,7 +179,7 @@ void BesideCompute::reduce_together(const std::vector<std::int32_t>& members) {
   writer_.give_back(latest);
 }
 
-/// The last moment at which one of the copies is ready goes to `latest`.
+/// Writes to `latest` the last moment at which one of the copies is ready.
 void BesideCompute::join_copies(const std::vector<Action>& copies, Register latest) {
   latest_copy_ = writer_.held(latest_copy_);
   for (std::size_t i = 0; i < copies.size(); ++i) {

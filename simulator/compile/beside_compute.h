@@ -1,6 +1,6 @@
 #pragma once
-// What runs beside the compute, in the dry run: UNSHARD and RESHARD, REDUCE_GRAD, by itself or together with those of a
-// stage's copies, OFFLOAD and RELOAD, EVICT and LOAD. Each operation has a channel of its own on every rank.
+// The actions that run beside the compute, in the dry run: UNSHARD and RESHARD; REDUCE_GRAD, by itself or together with
+// those of a stage's copies; OFFLOAD and RELOAD; EVICT and LOAD. Each operation has a channel of its own on every rank.
 
 #include <array>
 #include <cstdint>
@@ -18,16 +18,17 @@ namespace plumb { inline namespace simulator {
 
 class BesideCompute {
  public:
-  /// All outlive it.
+  /// The arguments must outlive it.
   BesideCompute(const Schedule& schedule, const ActionIds& ids, const Units& units, OwnInputs& own, StepWriter& writer,
                 Turns& turns);
 
   void issue(int rank, const Action& action, std::int32_t id);
 
-  /// The REDUCE_GRADs of the rank that are issued and start inside `host`, which is about to run with that input.
+  /// Starts the REDUCE_GRADs of the rank that are issued and start inside `host`, which is about to run with that
+  /// input.
   void start_inside(int rank, const Action& host, std::int32_t host_id, Register input);
 
-  /// The end of a reduction for which an OPTIMIZER_STEP waits and which cannot start yet; null if there is none.
+  /// Returns the end of a reduction for which an OPTIMIZER_STEP waits and which cannot start yet, or null.
   const Register* missing_reduction(const Action& compute) const;
 
   /// Appends the registers that a compute action has to wait for; they need not be waited for again on its rank.
@@ -41,7 +42,7 @@ class BesideCompute {
     Register unshards = kZeroRegister;    ///< its channel of UNSHARD
     Register reductions = kZeroRegister;  ///< its channel of REDUCE_GRAD
     std::array<Register, 4> moves{};      ///< its channels of OFFLOAD, RELOAD, EVICT and LOAD
-    Register horizon = kZeroRegister;     ///< the latest end of what nobody waits for
+    Register horizon = kZeroRegister;     ///< the latest end of actions that nobody waits for
     std::vector<std::int64_t> hosts;      ///< [position] hosts_of_reductions, once one is issued
     std::vector<std::int32_t> inner;      ///< ids of issued REDUCE_GRADs whose host has not run
   };
@@ -50,10 +51,10 @@ class BesideCompute {
     bool must_gather = false;             ///< no compute action has waited for `parameters` yet
     Register reduction = kZeroRegister;   ///< the end of its last REDUCE_GRAD
     bool must_reduce = false;             ///< no OPTIMIZER_STEP has waited for `reduction` yet
-    int reductions_under_way = 0;         ///< issued, and waiting for copies
-    Register joint = kZeroRegister;       ///< when the stage is ready for a collective of copies
+    int reductions_under_way = 0;         ///< REDUCE_GRADs that are issued and wait for copies
+    Register joint = kZeroRegister;       ///< the moment at which the stage is ready for a collective of copies
   };
-  /// Where activations are on their way out and back: registers, zero while they are not.
+  /// The activations' ways out and back: registers, zero while they are not on that way.
   struct MovedUnit {
     std::array<Register, 2> gone{};  ///< the ends of OFFLOAD and EVICT
     std::array<Register, 2> back{};  ///< the ends of RELOAD and LOAD

@@ -14,7 +14,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// The dry run: every rank walks its list, and what it meets becomes steps.
+/// The dry run: every rank walks its list, and the actions that it meets become steps.
 class DryRun {
  public:
   DryRun(const Schedule& schedule, Sends sends)
@@ -44,15 +44,15 @@ class DryRun {
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   struct Cursor {
     std::size_t position = 0;
-    std::size_t sent_position = kNowhere;  ///< of the send that the last compute step has taken along
+    std::size_t sent_position = kNowhere;  ///< position of the send that the last compute step has taken along
   };
 
   std::int32_t id_of(int rank, std::size_t position) const {
     return ids_.first_id[rank] + static_cast<std::int32_t>(position);
   }
 
-  /// One compute action and what stands behind it up to the next. The rank comes to the end of the queue again unless
-  /// it has to wait.
+  /// Runs one compute action and the actions behind it up to the next one. The rank comes to the end of the queue again
+  /// unless it has to wait.
   void take_turn(int rank) {
     Cursor& cursor = cursors_[rank];
     const std::vector<Action>& actions = schedule_.ranks[rank];
@@ -76,7 +76,7 @@ class DryRun {
     }
   }
 
-  /// What one of the actions needs and is not there yet; null if they may run.
+  /// Returns an input that one of the actions needs and that is not there yet, or null if they may run.
   const Register* missing_input(const Action* first, int count) {
     for (int i = 0; i < count; ++i) {
       const Register* delivery = mailboxes_.delivery_for(first[i]);
@@ -86,7 +86,7 @@ class DryRun {
     return nullptr;
   }
 
-  /// One action, or an overlapped pair as one, and the send behind it.
+  /// Adds one action, or an overlapped pair as one, and the send behind it.
   void compute(int rank, const Action* first, int count) {
     Cursor& cursor = cursors_[rank];
     own_.run(first, count);
@@ -114,7 +114,8 @@ class DryRun {
     if (send != nullptr) mailboxes_.deliver(*send, step.output);
   }
 
-  /// The first send ahead of the rank's next compute action: it is issued when the compute action before it ends.
+  /// Returns the first send ahead of the rank's next compute action: it is issued when the compute action before it
+  /// ends.
   const Action* send_behind(int rank, const Action* next) const {
     const std::vector<Action>& actions = schedule_.ranks[rank];
     for (const Action* end = actions.data() + actions.size(); next != end && !is_compute(next->op); ++next) {
@@ -123,7 +124,7 @@ class DryRun {
     return nullptr;
   }
 
-  /// The register of all inputs that are not implied by the rank's order; several are joined first.
+  /// Returns the register of all inputs that are not implied by the rank's order; several are joined first.
   Register joined_input(const Action* first, int count) {
     inputs_.clear();
     for (int i = 0; i < count; ++i) {
@@ -163,7 +164,7 @@ class DryRun {
   Mailboxes mailboxes_;
   BesideCompute beside_;
   std::vector<Cursor> cursors_;   ///< [rank]
-  std::vector<Register> inputs_;  ///< of the action at hand
+  std::vector<Register> inputs_;  ///< inputs of the action at hand
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-// What is known of a receive; larger numbers are the register of its issue.
+// States of a receive; larger numbers are the register of its issue.
 constexpr std::int32_t kNotListed = -1;
 constexpr std::int32_t kNotIssued = 0;
 
@@ -111,7 +111,8 @@ std::int32_t Mailboxes::receive_of(const Action& send) {
   return directions_[send.op == Op::kSendGradient].receives[units_.of(consumer, send.microbatch, send.part)];
 }
 
-/// Where the issue of the send's receive stands, free for reuse afterwards; the zero register without a receive.
+/// Returns the register of the issue of the send's receive, free for reuse afterwards; the zero register without a
+/// receive.
 Register Mailboxes::issue_register(const Action& send) {
   const std::int32_t receive = receive_of(send);
   if (receive <= 0) return kZeroRegister;
@@ -119,7 +120,7 @@ Register Mailboxes::issue_register(const Action& send) {
   return static_cast<Register>(receive);
 }
 
-/// A send that takes its channel once `issued` and `input` allow it.
+/// Adds a send that takes its channel once `issued` and `input` allow it.
 void Mailboxes::transfer(Register issued, Register input, const Action& send, std::int32_t id) {
   const std::uint32_t kind = writer_.kinds().transfer(send, issued, channel_register(send));
   const Register output = writer_.take_register();

@@ -16,30 +16,32 @@ namespace plumb { inline namespace simulator {
 
 class Mailboxes {
  public:
-  /// All outlive it.
+  /// The arguments must outlive it.
   Mailboxes(const Schedule& schedule, const StageNeighbors& neighbors, const Units& units, StepWriter& writer,
             Turns& turns);
 
-  /// Where the input of an action from another rank is delivered, the zero register until then; null if it takes none.
+  /// Returns the register at which an action's input from another rank is delivered (it holds the zero register until
+  /// then), or null if the action takes none.
   Register* delivery_for(const Action& action);
 
-  /// A SEND or RECV is issued. Throws ScheduleError if a send has no stage to go to.
+  /// Issues a SEND or RECV. Throws ScheduleError if a send has no stage to go to.
   void send(int rank, const Action& action, std::int32_t id);
   void receive(int rank, const Action& action, std::int32_t id);
 
   /// Hands a delivery to its consumer and wakes the rank that waits for it.
   void deliver(const Action& send, Register delivered);
 
-  /// The register of the send's channel. Throws ScheduleError if the send has no stage to go to.
+  /// Returns the register of the send's channel. Throws ScheduleError if the send has no stage to go to.
   Register channel_register(const Action& send) const { return channel_registers_[checked_channel(send)]; }
 
-  /// The send that the rank of `action` waits for and that nobody lists, if its input from another rank is missing.
+  /// Returns the send that the rank of `action` waits for and that nobody lists, if its input from another rank is
+  /// missing.
   std::optional<Action> unlisted_send(const Action& action) const;
 
  private:
   struct Direction {
-    std::vector<Register> deliveries;    ///< [unit of the consumer] register of the delivery; zero: none yet
-    std::vector<std::int32_t> receives;  ///< [unit of the consumer] rendezvous only: register of its issue, or less
+    std::vector<Register> deliveries;    ///< [unit of the consumer] register of the delivery; zero if there is none yet
+    std::vector<std::int32_t> receives;  ///< [unit of the consumer] under rendezvous: register of its issue, or less
   };
   struct WaitingSend {
     std::int32_t id = 0;
@@ -56,7 +58,7 @@ class Mailboxes {
   int consumer_of(const Action& send) const {
     return (send.op == Op::kSendActivation ? neighbors_.successor : neighbors_.predecessor)[send.stage];
   }
-  /// The stage on another rank that makes the input of F, B or I; -1 for none.
+  /// Returns the stage on another rank that makes the input of F, B or I, or -1.
   int remote_producer(const Action& action) const;
 
   const Schedule& schedule_;
@@ -68,7 +70,7 @@ class Mailboxes {
   std::array<Direction, 2> directions_;          ///< activations, gradients
   std::vector<Register> channel_registers_;      ///< [channel]
   std::vector<std::vector<WaitingSend>> lines_;  ///< [channel] sends whose receive is not issued yet
-  Register waiting_send_ = kZeroRegister;        ///< when a send that waited was issued
+  Register waiting_send_ = kZeroRegister;        ///< the moment at which a send that waited was issued
 };
 
 }}  // namespace plumb::simulator

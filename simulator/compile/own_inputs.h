@@ -1,7 +1,7 @@
 #pragma once
-// What actions take from their own rank. Issue is in order, so an input listed ahead is there and takes no register;
-// one that is listed behind its user is a deadlock, one that is not listed at all holds nobody up (validate reports
-// it).
+// The inputs that actions take from their own rank. Issue is in order, so an input listed ahead is there and takes no
+// register. An input that is listed behind its user is a deadlock. An input that is not listed at all holds nobody up
+// (validate reports it).
 
 #include <cstdint>
 #include <vector>
@@ -13,10 +13,10 @@ namespace plumb { inline namespace simulator {
 
 class OwnInputs {
  public:
-  /// All outlive it.
+  /// The arguments must outlive it.
   OwnInputs(const Schedule& schedule, const StageNeighbors& neighbors, const Units& units, Sends sends);
 
-  /// Notes actions that run now, as one where they are a pair. Throws the ScheduleError of a deadlock if somebody on
+  /// Notes actions that run now, as one where they are a pair. Throws the ScheduleError of a deadlock if an action of
   /// the rank has needed one of them already.
   void run(const Action* first, int count);
 
@@ -24,10 +24,10 @@ class OwnInputs {
   bool recomputed(const Action& action) const;
 
  private:
-  /// What is known of one unit, in bits of operations.
+  /// The state of one unit, in bits of operations.
   struct Known {
-    std::uint16_t done = 0;    ///< have run
-    std::uint16_t needed = 0;  ///< somebody needed them before they ran
+    std::uint16_t done = 0;    ///< operations that have run
+    std::uint16_t needed = 0;  ///< operations that were needed before they ran
   };
 
   void finish(const Action& action);

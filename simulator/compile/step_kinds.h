@@ -17,12 +17,12 @@ class StepKinds {
   /// another rank than its stage.
   explicit StepKinds(const Schedule& schedule);
 
-  /// Sequence slices: 1 + the largest part of any action with a micro-batch.
+  /// Returns the number of sequence slices: 1 + the largest part of any action with a micro-batch.
   int parts() const { return parts_; }
   std::int64_t compute_actions() const { return compute_actions_; }
 
-  /// One or two compute actions, and the send that departs behind them, if any. `make` gives the registers of a kind
-  /// that is met for the first time.
+  /// Returns the kind of one or two compute actions, and the send that departs behind them, if any. `make` gives the
+  /// registers of a kind that is met for the first time.
   template <typename Make>
   std::uint32_t compute(std::span<const Action> actions, const std::array<bool, 2>& recomputed, const Action* send,
                         Make make) {
@@ -43,13 +43,13 @@ class StepKinds {
     return variants.back().kind;
   }
 
-  /// One action beside the compute.
+  /// Returns the kind of one action beside the compute.
   template <typename Make>
   std::uint32_t beside(const Action& action, Make make) {
     return compute({&action, 1}, {}, nullptr, make);
   }
 
-  /// A REDUCE_GRAD that starts inside `host`.
+  /// Returns the kind of a REDUCE_GRAD that starts inside `host`.
   template <typename Make>
   std::uint32_t inside(const Action& reduction, const Action& host, Make make) {
     std::vector<Variant>& variants = variants_[index_of(reduction)];
@@ -66,7 +66,7 @@ class StepKinds {
     return variants.back().kind;
   }
 
-  /// The part of `member` in a collective of copies, all of whose actions are `members`.
+  /// Returns the kind of `member`'s part in a collective of copies, all of whose actions are `members`.
   template <typename Make>
   std::uint32_t joint(const Action& member, std::span<const Action> members, Make make) {
     std::vector<Variant>& variants = variants_[index_of(member)];
@@ -81,17 +81,17 @@ class StepKinds {
     return variants.back().kind;
   }
 
-  /// A send by itself, ready when register `from` says so.
+  /// Returns the kind of a send by itself, which is ready when register `from` says so.
   std::uint32_t transfer(const Action& send, Register from, Register channel);
 
-  /// Hands the later of register `from` and the step's input on, to register `to` and to the step's output, whose
-  /// reader waits for the same as the step, or for `output_reason`.
+  /// Returns the kind that hands on the later of register `from` and the step's input, to register `to` and to the
+  /// step's output. The output's reader waits for the same action as the step, or for `output_reason`.
   std::uint32_t copy(Register from, Register to, Reason output_reason = Reason::kIssue);
 
-  /// The moment at which a receive is issued.
+  /// Returns the kind that marks the moment at which a receive is issued.
   std::uint32_t issue_of_receive(int rank);
 
-  /// One more step of that kind.
+  /// Counts one more step of that kind.
   void count(std::uint32_t kind) { ++kinds_[kind].steps; }
 
   std::vector<StepKind> take() { return std::move(kinds_); }
@@ -100,12 +100,12 @@ class StepKinds {
   static constexpr std::uint64_t kJoint = ~std::uint64_t{0};
   static constexpr std::uint64_t kInside = kJoint - 1;
 
-  /// Kinds whose first action is the same.
+  /// A kind among those whose first action is the same.
   struct Variant {
-    std::uint64_t rest = 0;  ///< what tells them apart
+    std::uint64_t rest = 0;  ///< the further properties, which tell them apart
     std::uint32_t kind = 0;
   };
-  /// Kinds without an action, by their first register.
+  /// A kind without an action, among those with the same first register.
   struct Plain {
     Register from = 0;
     Register other = 0;
@@ -121,7 +121,7 @@ class StepKinds {
     kinds_.push_back(kind);
     return static_cast<std::uint32_t>(kinds_.size() - 1);
   }
-  /// The number of the kind that `wanted` describes, in `plain[row]`; `make` makes it if it is not there.
+  /// Returns the number of the kind that `wanted` describes, in `plain[row]`; `make` makes it if it is not there.
   template <typename Make>
   std::uint32_t find_plain(std::vector<std::vector<Plain>>& plain, std::size_t row, const Plain& wanted, Make make);
 

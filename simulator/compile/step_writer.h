@@ -19,18 +19,18 @@ class StepWriter {
   Sends sends() const { return compiled_.sends; }
 
   Register new_register() { return compiled_.registers++; }
-  /// The register itself, or a new one where there is none yet.
+  /// Returns the register itself, or a new one where there is none yet.
   Register held(Register known) { return known == kZeroRegister ? new_register() : known; }
-  /// A register for a while. The last one given back comes first: few are in use, and those are in the cache.
+  /// Returns a register for a while. The last one given back comes first: few are in use, and those are in the cache.
   Register take_register();
   void give_back(Register taken) { free_.push_back(taken); }
 
-  /// One more step, at whose start an action starts and with which a send departs, if any.
+  /// Adds a step, at whose start an action starts and with which a send departs, if any.
   void add(const Step& step, std::int32_t action = ActionTable::kNone, std::int32_t send = ActionTable::kNone);
-  /// As add, for the steps of compute actions.
+  /// Adds the step of a compute action.
   void add_compute(int rank, const Step& step, std::int32_t action, std::int32_t send);
 
-  /// A register with the latest of several; the zero register for none.
+  /// Returns a register with the latest of several; the zero register for none.
   Register join(const std::vector<Register>& inputs);
 
   CompiledSchedule take();

@@ -1,6 +1,6 @@
 #pragma once
-// Whose turn it is in the dry run that fixes the order of the steps: first in, first out. A rank that waits for a
-// register to be given out is out of the queue until then.
+// The queue of the dry run that fixes the order of the steps: ranks take turns, first in, first out. A rank that waits
+// for a register to be given out is out of the queue until then.
 
 #include <deque>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers what one stage does with one slice of one micro-batch, densely, for flat arrays.
+// A unit is one stage's work on one slice of one micro-batch; units are numbered densely, for flat arrays.
 
 #include <cstddef>
 

@@ -95,7 +95,7 @@ SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action
                                 to_text(reduction), reduction.stage, offsets.size()));
   }
   const SimTime offset = offsets[reduction.part];
-  // Offset and end are sums of the same costs, each rounded to a picosecond by its own way.
+  // Offset and end are sums of the same costs, but each is rounded to a picosecond in its own way.
   constexpr SimTime kRounding{1000};
   if (offset > end + kRounding) {
     throw SpecError(fmt::format("{} starts {} s into {}, which lasts {} s: give its bucket an earlier offset",

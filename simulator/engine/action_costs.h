@@ -1,6 +1,6 @@
 #pragma once
-// Every cost that a schedule's actions can have, converted once to integer time: what the engine, the action graph's
-// delays and the tests' longest path share, so that they differ in the rules they follow and never in rounding.
+// Every cost that a schedule's actions can have, converted once to integer time. The engine, the action graph's delays
+// and the tests' longest path share these, so that they differ in the rules they follow and never in rounding.
 
 #include <array>
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What SEND_F or SEND_B of one stage costs, and where it goes.
+/// The cost of a SEND_F or SEND_B of one stage, and its destination.
 struct TransferCost {
-  SimTime occupied{0};         ///< of the channel: bytes / bandwidth
-  SimTime latency{0};          ///< from the last byte's departure to delivery
-  int destination_stage = -1;  ///< -1: the stage has no neighbour that way
+  SimTime occupied{0};         ///< time on the channel: bytes / bandwidth
+  SimTime latency{0};          ///< time from the last byte's departure to delivery
+  int destination_stage = -1;  ///< -1 if the stage has no neighbour that way
   int destination_rank = -1;
   int channel = -1;  ///< schedules/dependencies/channels.h
 };
 
 struct ActionCosts {
-  /// Of the durations of (op, stage): one entry serves every part, none costs nothing.
+  /// The durations of (op, stage): a single entry serves every part, none costs nothing.
   struct Range {
     std::int32_t first = 0;
     std::int32_t count = 0;
@@ -31,21 +31,21 @@ struct ActionCosts {
   std::vector<Range> ranges;  ///< [op * stages + stage]
   std::vector<SimTime> durations;
   std::vector<std::vector<SimTime>> bucket_offsets;  ///< [stage][part of REDUCE_GRAD]
-  std::vector<TransferCost> activation_transfer;     ///< [producing stage] of SEND_F
-  std::vector<TransferCost> gradient_transfer;       ///< [producing stage] of SEND_B
+  std::vector<TransferCost> activation_transfer;     ///< [producing stage] for SEND_F
+  std::vector<TransferCost> gradient_transfer;       ///< [producing stage] for SEND_B
   int channels = 0;
 };
 
-/// Throws SpecError if the table has not a row for each stage, if a cost is negative or not finite, or if a link has no
-/// bandwidth; ScheduleError if a stage lies on a rank that the schedule has not.
+/// Converts the table. Throws SpecError if it has not a row for each stage, if a cost is negative or not finite, or if
+/// a link has no bandwidth; throws ScheduleError if a stage lies on a rank that the schedule has not.
 ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs);
 
-/// When the bucket of `reduction` is complete, from the start of `host`, the last B or W of its stage: as the table
-/// says, at the end of the host where it says nothing. Throws SpecError if the table has buckets, but not that one, or
-/// says a moment behind the end of the host.
+/// Returns when the bucket of `reduction` is complete, from the start of `host`, the last B or W of its stage: as the
+/// table says, or at the end of the host where it says nothing. Throws SpecError if the table has buckets, but not that
+/// one, or says a moment behind the end of the host.
 SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action& reduction);
 
-/// Of a send.
+/// Returns the cost of a send.
 inline const TransferCost& transfer_of(const ActionCosts& costs, const Action& send) {
   return (send.op == Op::kSendActivation ? costs.activation_transfer : costs.gradient_transfer)[send.stage];
 }
@@ -53,7 +53,8 @@ inline const TransferCost& transfer_of(const ActionCosts& costs, const Action& s
 /// Throws the SpecError of duration_of.
 [[noreturn]] void refuse_part(const Action& action, int parts);
 
-/// Of an action by itself, without waiting. Throws SpecError if the costs have parts, but not that one.
+/// Returns the duration of an action by itself, without waiting. Throws SpecError if the costs have parts, but not that
+/// one.
 inline SimTime duration_of(const ActionCosts& costs, const Action& action) {
   const ActionCosts::Range range = costs.ranges[static_cast<std::size_t>(action.op) * costs.stages + action.stage];
   if (range.count == 1) return costs.durations[range.first];

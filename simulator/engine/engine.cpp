@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int32_t kNone = ActionTable::kNone;
 
-/// The recurrence of compiled_schedule.h.
+/// Applies the recurrence of compiled_schedule.h.
 template <typename Time>
 inline MomentsIn<Time> advance(Time* registers, const Step& step, const StepCost& cost) {
   return run_step(registers, step, cost, start_of(registers, step, cost));
@@ -39,7 +39,7 @@ void require_early_moments(const CompiledSchedule& compiled, const std::vector<S
   }
 }
 
-/// Who is to blame for each register's time.
+/// Runs the steps and records the cause of each register's time.
 class Recorder {
  public:
   Recorder(const CompiledSchedule& compiled, std::size_t actions)
@@ -52,7 +52,7 @@ class Recorder {
     result_.causes.resize(actions);
   }
 
-  /// The cost of a step whose message leaves by its rank's card.
+  /// Returns the cost of a step whose message leaves by its rank's card.
   StepCost by_card(std::size_t i, StepCost cost, SimTime burst) {
     const Step& step = compiled_.steps[i];
     const StepKind& kind = compiled_.kinds[step.kind];
@@ -107,13 +107,13 @@ class Recorder {
   ActionTimes take() { return std::move(result_); }
 
  private:
-  /// By which all messages of a rank leave; its register is that of the channel first used.
+  /// The card by which all messages of a rank leave; its register is that of the channel first used.
   struct Card {
     Register channel = kUnreadRegister;
     TokenBucket bucket;
   };
 
-  /// The cause of the later of two registers, of the first where they are equal.
+  /// Returns the cause of the later of two registers, or of the first where they are equal.
   Cause cause_of_later(Register first, Register second) const {
     const bool is_second =
         causes_[second].action != kNone && (causes_[first].action == kNone || times_[second] > times_[first]);

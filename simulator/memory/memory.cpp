@@ -7,17 +7,17 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// One series of samples: what changes at one moment is one sample.
+/// Adds to one series of samples: all changes of one moment are one sample.
 void sample(std::vector<MemorySample>& samples, SimTime time, std::int64_t bytes) {
   if (samples.empty() || samples.back().bytes != bytes) samples.push_back({.time = time, .bytes = bytes});
 }
 
-/// Chunks are counted in list order: an action without duration still holds one.
+/// Chunks are counted in list order, since an action without duration still holds one.
 RankMemory sum_up(const std::vector<MemoryChange>& changes, bool keep_samples) {
   RankMemory memory;
   std::int64_t total = 0;
   BytesByKind by_kind{};
-  std::array<bool, kMemoryKindCount> held{};  // by some time
+  std::array<bool, kMemoryKindCount> held{};  // true for kinds that were held by some time
   int activations = 0;
   const auto settle = [&](SimTime time) {
     memory.peak_bytes = std::max(memory.peak_bytes, total);

@@ -8,7 +8,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Collects what every action takes and gives back, by rank.
+/// Collects the bytes that every action takes and gives back, by rank.
 class Collector {
  public:
   Collector(const Schedule& schedule, const ActionTable& table, const CostTable& costs, const ActionTimes& times)
@@ -137,7 +137,7 @@ class Collector {
     }
   }
 
-  /// Who reads what a RECV takes.
+  /// Returns the action that reads the message that a RECV takes, or kNone.
   std::int32_t consumer_of(const Action& receive) const {
     const auto find = [&](Op op) { return table_.find(op, receive.stage, receive.microbatch, receive.part); };
     if (receive.op == Op::kRecvActivation) return find(Op::kForward);

@@ -21,7 +21,7 @@ ActionTimes times_of(const Timeline& timeline) {
   return times;
 }
 
-/// How many changes lead up to the peak, all of its moment among them.
+/// Returns how many changes lead up to the peak, all changes of its moment among them.
 std::size_t changes_to_peak(const std::vector<MemoryChange>& changes) {
   std::int64_t bytes = 0;
   std::int64_t most = -1;

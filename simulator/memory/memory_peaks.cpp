@@ -50,7 +50,7 @@ std::vector<bool> stages_with_backward(const Schedule& schedule, const CompiledS
   return has_backward;
 }
 
-/// What an action reads of messages from another rank.
+/// Returns the bytes of messages from another rank that an action reads.
 std::int64_t consumed_bytes(const Schedule& schedule, const StageNeighbors& neighbors, const CostTable& costs,
                             const Action& action) {
   const bool forward = action.op == Op::kForward;
@@ -67,7 +67,8 @@ class Receives {
   Receives(const Schedule& schedule, const CostTable& costs)
       : schedule_(schedule), costs_(costs), neighbors_(stage_neighbors(schedule)), next_(schedule.ranks.size(), 0) {}
 
-  /// Bytes of those that stand ahead of the rank's next compute step, of so many actions, which is passed.
+  /// Returns the bytes of the receives that stand ahead of the rank's next compute step, and passes that step of
+  /// `actions` actions.
   std::int64_t issued_bytes(int rank, std::size_t actions) {
     const std::vector<Action>& row = schedule_.ranks[rank];
     std::size_t& next = next_[rank];
@@ -86,7 +87,7 @@ class Receives {
   std::vector<std::size_t> next_;  ///< [rank] position
 };
 
-/// The memory of one rank while its steps pass by. A moment ends when time goes on: what is then held counts.
+/// The memory of one rank while its steps pass by. A moment ends when time goes on, and the bytes held then count.
 struct Holder {
   SimTime now{0};
   std::int64_t bytes = 0;

@@ -8,7 +8,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// One stage's actions that make or use weights, in list order, as ids.
+/// Ids of one stage's actions that make or use weights, in list order.
 struct StageEvents {
   std::vector<std::int32_t> steps;          ///< OPTIMIZER_STEPs
   std::vector<std::int32_t> forward;        ///< [micro-batch] its first F, or kNone
@@ -38,7 +38,7 @@ std::vector<StageEvents> events_by_stage(const Schedule& schedule) {
   return events;
 }
 
-/// A stage's version when the action `id` of its rank runs.
+/// Returns a stage's version when the action `id` of its rank runs.
 int version_at(const StageEvents& stage, std::int32_t id) {
   return static_cast<int>(std::ranges::lower_bound(stage.steps, id) - stage.steps.begin());
 }

@@ -9,18 +9,18 @@ namespace {
 
 constexpr int kRuns = 8;
 
-/// The most that a run adds to each duration: picoseconds, or a share of it.
+/// The most that a run adds to each duration: picoseconds, or a share of the duration.
 struct MostAdded {
   std::int64_t picoseconds = 0;
   double share = 0;
 };
 
-/// Buckets inside hosts keep their offsets, which a longer host still holds.
+/// Returns the program with longer durations. Buckets inside hosts keep their offsets, which a longer host still holds.
 EventProgram with_longer_durations(EventProgram program, const MostAdded& most, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto lengthen = [&](SimTime& time) {
     if (time == SimTime{0}) return;
-    const double part = static_cast<double>(random() >> 11) * 0x1p-53;  // of what may be added
+    const double part = static_cast<double>(random() >> 11) * 0x1p-53;  // share of the most that may be added
     const double most_of_it = static_cast<double>(most.picoseconds) + most.share * static_cast<double>(time.count());
     time += at_most_latest(std::round(part * most_of_it));
   };

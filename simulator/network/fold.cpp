@@ -11,18 +11,18 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// What a flow is, but for its members and its way.
+/// The role of a flow, whatever its members and its way.
 enum class Role : std::uint8_t { kChannel, kCollective, kInner };
 
 struct Flow {
   Role role = Role::kChannel;
   std::int32_t source = 0;  ///< replica * stages + stage of a message or move, number of a collective
   std::int32_t route = kNoRoute;
-  std::vector<std::int64_t> what;  ///< role, stage, table or operation or group and kind, volume
+  std::vector<std::int64_t> what;  ///< key: role, stage, table or operation or group and kind, volume
   std::vector<int> replicas;
 };
 
-/// The tables of messages and moves.
+/// Returns the tables of messages and moves.
 template <typename Network>
 auto channel_tables(Network& network) {
   std::vector tables{&network.activation_route, &network.gradient_route};
@@ -76,20 +76,20 @@ std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
   return flows;
 }
 
-/// The speeds of a replica's ranks.
+/// Returns the speeds of a replica's ranks.
 std::vector<double> speeds_of(const NetworkSpec& network, int replica) {
   const auto ranks = static_cast<std::ptrdiff_t>(network.speeds.size()) / network.replicas;
   const auto first = network.speeds.begin() + replica * ranks;
   return {first, first + ranks};
 }
 
-/// The sum of equal-meaning shares, whatever their order.
+/// Returns the sum of shares of one meaning, whatever their order.
 double sum_of(std::vector<double> shares) {
   std::ranges::sort(shares);
   return std::accumulate(shares.begin(), shares.end(), 0.0);
 }
 
-/// [link] (route, share) of all that cross it.
+/// Returns [link] the (route, share) of all routes that cross it.
 std::vector<std::vector<std::pair<std::int32_t, double>>> crossings_of(const NetworkSpec& network) {
   std::vector<std::vector<std::pair<std::int32_t, double>>> crossings(network.links.size());
   for (std::size_t r = 0; r < network.routes.size(); ++r) {
@@ -116,7 +116,7 @@ AlikeClasses refine(const NetworkSpec& network, const std::vector<Flow>& flows, 
   }
 
   for (;;) {
-    Numbering<std::pair<double, std::vector<std::pair<int, double>>>> ways;  // weight, (class of link, share)
+    Numbering<std::pair<double, std::vector<std::pair<int, double>>>> ways;  // by weight and (class of link, share)
     std::vector<int> way_of(network.routes.size());
     for (std::size_t r = 0; r < network.routes.size(); ++r) {
       std::vector<std::pair<int, double>> crossed;
@@ -192,8 +192,8 @@ Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes)
     one.links.push_back(network.links[l]);
   }
 
-  // What each class of flows takes of one link of each class.
-  std::map<std::pair<int, int>, std::vector<double>> loads;  // [class of flow, class of link]
+  // These are the shares that each class of flows takes of one link of each class.
+  std::map<std::pair<int, int>, std::vector<double>> loads;  // by (class of flow, class of link)
   for (const Flow& flow : flows) {
     if (flow.route == kNoRoute) continue;
     const int own = classes.of_flow[&flow - flows.data()];

@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kAskedTolerance = 1e-9;
 
-/// The fastest transfer of each channel. Channels that follow one route in one direction (or collectives of one kind)
-/// are one channel.
+/// The rate of the fastest transfer of each channel. Channels that follow one route in one direction (or collectives of
+/// one kind) are one channel.
 using RateOfChannel = std::map<std::pair<Op, std::int32_t>, double>;
 
 void raise(RateOfChannel& rates, Op op, std::int32_t route, double rate) {
@@ -69,8 +69,8 @@ RateOfChannel channel_rates(const NetworkSpec& network, const Schedule& schedule
   return rates;
 }
 
-/// The fastest collective of each InnerCollective among the actions of its stage, those that block them and those
-/// beside their compute apart: [0] and [1].
+/// Returns the rate of the fastest collective of each InnerCollective among the actions of its stage: [0] for those
+/// that block them, [1] for those beside their compute.
 std::array<double, 2> inner_rates(const InnerCollective& flow, const CostTable& costs) {
   std::array<double, 2> most{};
   for (const SegmentsByPart& parts : costs.stages[flow.stage].segments) {
@@ -88,7 +88,7 @@ std::array<double, 2> inner_rates(const InnerCollective& flow, const CostTable& 
   return most;
 }
 
-/// What the collectives inside actions can ask of one link at a time.
+/// The rate that the collectives inside actions can ask of one link at a time.
 class InnerDemand {
  public:
   void add(const std::vector<int>& members, double bytes_per_second) {
@@ -115,7 +115,7 @@ class InnerDemand {
 
 void add_inner_demand(std::vector<double>& asked, const NetworkSpec& network, const Schedule& schedule,
                       const CostTable& costs) {
-  // [link, rank, blocking or beside]
+  // by (link, rank, blocking or beside)
   std::map<std::tuple<std::int32_t, int, int>, InnerDemand> demands;
   for (const InnerCollective& flow : network.inner) {
     if (flow.route == kNoRoute) continue;

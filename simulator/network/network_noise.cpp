@@ -11,7 +11,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Of the first of those that draw as each replica.
+/// Returns [drawn replica * ranks + rank] the time of computing, of the first simulated replica that draws as each.
 std::vector<SimTime> busy_of(const EventProgram& program, const EventTimes& times, const std::vector<int>& first_of,
                              std::size_t ranks) {
   std::vector<SimTime> busy(first_of.size() * ranks, SimTime{0});
@@ -40,8 +40,9 @@ NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const
   require_simulable(shared.network, lowered);
   require_drawable(noise, action_count(lowered) * shared.network.replicas);
 
-  std::vector<int> drawn;                                                   // [simulated replica]
-  std::vector<int> first_of(static_cast<std::size_t>(noise.replicas), -1);  // [drawn] simulated replica
+  std::vector<int> drawn;  // [simulated replica] the replica that it draws as
+  // [drawn replica] its first simulated replica
+  std::vector<int> first_of(static_cast<std::size_t>(noise.replicas), -1);
   for (const int replica : shared.first_replica) {
     int& first = first_of[drawn_as[replica]];
     if (first < 0) first = static_cast<int>(drawn.size());

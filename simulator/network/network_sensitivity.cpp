@@ -15,7 +15,7 @@ Seconds from_ps(double ps) {
   return Seconds{ps * 1e-12};
 }
 
-/// Puts the derivatives by a program's numbers together by what they are of.
+/// Adds up the derivatives by a program's numbers, by the cost that each number is of.
 class Attribution {
  public:
   Attribution(const Schedule& lowered, const CostTable& costs, const NetworkGradient& gradient)
@@ -41,7 +41,7 @@ class Attribution {
   }
 
  private:
-  /// What the makespan grows in proportion to that number.
+  /// Returns the part of the makespan that grows in proportion to that number.
   Seconds scaled(std::int32_t number) const { return from_ps(scaled_ps(gradient_, static_cast<std::size_t>(number))); }
 
   void add_action(std::int32_t a) {
@@ -70,7 +70,7 @@ class Attribution {
     for (std::size_t a = 0; a < all.plan_of.size(); ++a) {
       const std::int32_t plan = all.plan_of[a];
       if (plan < 0) continue;
-      auto number = static_cast<std::int32_t>(a);  // of an overlapped pair, each has a phase
+      auto number = static_cast<std::int32_t>(a);  // each action of an overlapped pair has a phase
       for (std::int32_t phase = all.first_phase[plan]; phase < all.first_phase[plan + 1]; ++phase, ++number) {
         for (std::int32_t s = all.phases[phase].first.front(); s < all.phases[phase].first.back(); ++s) {
           if (counted[s]) continue;

@@ -76,7 +76,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
         "burst or the rest away");
   const NetworkSpec& simulated = asked.network;
   require_simulable(simulated, lowered);
-  // The compiled engine first: it names deadlocks and missing messages, and is what sharing is held against.
+  // The compiled engine runs first: it names deadlocks and missing messages, and sharing is compared with its time.
   SimulationOptions sums_only = options;
   sums_only.record_timeline = false;
   const SimTime unshared = simulate(lowered, costs, sums_only).makespan;

@@ -1,5 +1,5 @@
 #pragma once
-// The prediction where messages and collectives share links.
+// Predicts a step in which messages and collectives share links.
 //
 //   Simulation shared = simulate(lowered, costs, network);
 //   shared.engine == "events";  shared.added   // what sharing costs
@@ -16,36 +16,36 @@
 namespace plumb { inline namespace simulator {
 
 enum class Replicas {
-  kFolded,    ///< one stands for all that are alike
+  kFolded,    ///< one replica stands for all that are alike
   kUnfolded,  ///< each is simulated
 };
 
-/// Actions of all replicas that the event engine would simulate; 0 where the compiled engine answers. Throws as
-/// check_network().
+/// Returns the number of actions, of all replicas, that the event engine would simulate; 0 where the compiled engine
+/// answers. Throws as check_network().
 std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                Replicas replicas = Replicas::kFolded);
 
-/// What of a network is simulated: the links that can hold something back, the replicas that are not alike.
+/// The part of a network that is simulated: the links that can hold something back, the replicas that are not alike.
 struct SharedNetwork {
   NetworkSpec network;
-  std::vector<int> first_replica;  ///< of each that is simulated
+  std::vector<int> first_replica;  ///< [simulated replica] the first replica that it stands for
   bool plain = false;              ///< nothing can share: the compiled engine answers
   std::vector<bool> limiting;      ///< [link of the whole]
   AlikeClasses classes;            ///< with no replicas where none are folded
 };
 
-/// Replicas whose `kinds` differ are never alike; empty: all of one. Throws as check_network().
+/// Returns that part. Replicas whose `kinds` differ are never alike; empty means one kind. Throws as check_network().
 SharedNetwork shared_network(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs,
                              Replicas replicas = Replicas::kFolded, const std::vector<int>& kinds = {});
 
 /// Throws SpecError if there are more than kMostSimulatedActions (schedules/limits.h) to simulate.
 void require_simulable(const NetworkSpec& simulated, const Schedule& lowered);
 
-/// The same of a network with other figures: same links and replicas.
+/// Returns the same part of a network that differs only in its figures, with the same links and replicas.
 NetworkSpec with_figures(const SharedNetwork& shared, const NetworkSpec& other, const Schedule& lowered);
 
-/// Throws as simulate() without a network, SpecError as check_network(), if there are more than
-/// kMostSimulatedActions to simulate, and for a burst where the event engine is needed.
+/// Predicts the step. Throws as simulate() without a network does, and SpecError as check_network(), if there are more
+/// than kMostSimulatedActions to simulate, and for a burst where the event engine is needed.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
 

@@ -17,13 +17,13 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// A collective of all replicas.
+/// True for a collective of all replicas.
 bool joins_replicas(const StepKind& kind) {
   return !kind.actions.empty() &&
          (kind.actions.front().op == Op::kUnshard || kind.actions.front().op == Op::kReduceGrad);
 }
 
-/// More time than SimTime holds, summed exactly, whatever the order.
+/// Sums more time than SimTime holds, exactly, whatever the order.
 class LongTime {
  public:
   void add(SimTime time) {
@@ -64,7 +64,7 @@ class Run {
   }
 
  private:
-  /// run_step of costs that were drawn, of which no bound is known ahead.
+  /// Does run_step with costs that were drawn, whose bound is not known ahead. Refuses a step that would end too late.
   void run(SimTime* registers, const Step& step, const StepCost& drawn, SimTime start) const {
     bool is_late = drawn.duration > kLongestCost || drawn.delivered > kLongestCost;
     is_late = is_late || run_step(registers, step, drawn, start).departure + drawn.delivered > kLatestMoment;
@@ -92,8 +92,8 @@ class Run {
     }
   }
 
-  /// A bucket is complete at its share of its host's time, which was drawn for the host; the sum departs when it is so
-  /// on every replica.
+  /// A bucket is complete at its share of its host's time, which was drawn for the host. The sum departs when the
+  /// bucket is complete on every replica.
   void reduce_inside(std::size_t i, const Step& step, const StepKind& kind, const StepCost& cost) {
     SimTime departure{0};
     for (int replica = 0; replica < noise_.replicas; ++replica) {
@@ -127,7 +127,8 @@ class Run {
     return drawn;
   }
 
-  /// Members of a collective of copies are several steps, which last equally long.
+  /// Returns the number of the step's collective. Members of a collective of copies are several steps, which last
+  /// equally long.
   std::int64_t collective(std::size_t i) const {
     const StepKind& kind = compiled_.kinds[compiled_.steps[i].kind];
     if (!kind.lasts_longest) return compiled_.action_ids[i];

@@ -3,7 +3,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// What a draw is for.
+/// The purpose of a draw.
 enum class Drawn : std::uint64_t { kAction, kRank, kMessage, kCollective };
 
 double factor(const FactorShape& shape, std::uint64_t base, std::int64_t which) {

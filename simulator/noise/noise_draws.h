@@ -1,5 +1,5 @@
 #pragma once
-// The factors of one run with noise, each a function of what it is for: the engines draw alike.
+// The factors of one run with noise, each a function of its purpose, so that the engines draw alike.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace plumb { inline namespace simulator {
 
-/// The distributions of a NoiseSpec. Throws SpecError as factor_shape().
+/// The distributions of a NoiseSpec. Throws SpecError as factor_shape() does.
 struct NoiseShapes {
   FactorShape action;
   FactorShape rank;
@@ -19,17 +19,17 @@ NoiseShapes noise_shapes(const NoiseSpec& noise);
 
 class NoiseDraws {
  public:
-  /// `shapes` outlives it.
+  /// `shapes` must outlive it.
   NoiseDraws(const NoiseShapes& shapes, std::uint64_t seed, int run, int replicas, int ranks);
 
-  /// Of a compute action (schedules/dependencies/dependencies.h numbers it) and its rank together.
+  /// Returns the factor of a compute action (numbered by schedules/dependencies/dependencies.h) and its rank together.
   double compute(int replica, int rank, std::int32_t action) const;
-  /// Of a message or a move.
+  /// Returns the factor of a message or a move.
   double transfer(int replica, std::int32_t action) const;
-  /// Of a collective, for all that run it.
+  /// Returns the factor of a collective, which all that run it share.
   double collective(std::int64_t which) const;
 
-  /// The number of a sum over the copies of a stage, whichever copy says it.
+  /// Returns the number of a sum over the copies of a stage, the same for every copy.
   static std::int64_t sum_of_copies(std::int32_t first_stage, std::int16_t part) {
     return -1 - (static_cast<std::int64_t>(first_stage) << 16 | part);
   }
@@ -38,12 +38,12 @@ class NoiseDraws {
   const NoiseShapes& shapes_;
   int ranks_;
   std::uint64_t collective_base_;
-  std::vector<std::uint64_t> action_bases_;    ///< [replica] of keys
-  std::vector<std::uint64_t> transfer_bases_;  ///< [replica] of keys
+  std::vector<std::uint64_t> action_bases_;    ///< [replica] base of keys
+  std::vector<std::uint64_t> transfer_bases_;  ///< [replica] base of keys
   std::vector<double> rank_factors_;           ///< [replica * ranks + rank]
 };
 
-/// A duration, that many times as long; exact where the factor is 1; at most kLatestMoment.
+/// Returns a duration multiplied by a factor: exact where the factor is 1, and at most kLatestMoment.
 inline SimTime times_factor(SimTime duration, double factor) {
   if (factor == 1) return duration;  // exact, also where a double is not
   return at_most_latest(static_cast<double>(duration.count()) * factor + 0.5);

@@ -18,18 +18,18 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// As many numbers as a rejection needs, all of one key.
+/// Gives as many numbers as a rejection needs, all from one key.
 class Stream {
  public:
   explicit Stream(std::uint64_t key) : state_(key) {}
 
-  /// In (0, 1), of 53 bits.
+  /// Returns a number in (0, 1) of 53 bits.
   double uniform() {
     state_ += kGoldenGamma;
     return (static_cast<double>(mix(state_) >> 11) + 0.5) * 0x1p-53;
   }
 
-  /// Of mean 0 and standard deviation 1.
+  /// Returns a normal number of mean 0 and standard deviation 1.
   double normal() {
     for (;;) {
       const double x = 2 * uniform() - 1;
@@ -39,7 +39,7 @@ class Stream {
     }
   }
 
-  /// Of mean and variance `shape` >= 1.
+  /// Returns a gamma number whose mean and variance are `shape` >= 1.
   double gamma(double shape) {
     const double d = shape - 1.0 / 3;
     const double c = 1 / std::sqrt(9 * d);

@@ -1,6 +1,6 @@
 #pragma once
-// The critical path: the chain of actions that fixes the makespan. Each starts exactly when the one before it allows;
-// any time saved on an action that is not on it saves nothing.
+// The critical path is the chain of actions that fixes the makespan. Each starts exactly when the one before it allows;
+// time saved on an action that is not on it saves nothing.
 
 #include <cstdint>
 #include <vector>
@@ -15,20 +15,22 @@ namespace plumb { inline namespace simulator {
 struct CriticalStep {
   int replica = 0;
   int rank = 0;
-  std::int64_t position = 0;  ///< in the rank's list
+  std::int64_t position = 0;  ///< position in the rank's list
   Action action;
   SimTime start{0};
   SimTime end{0};
-  Reason reason = Reason::kIssue;  ///< what of the step before it waited for (kIssue for the first, which starts at 0)
+  /// why it waited for the step before it (kIssue for the first step, which starts at 0)
+  Reason reason = Reason::kIssue;
 };
 
-/// [step of the path] what it adds to the makespan: the time up to the start of the next step, or its own end. All of
-/// them together are the makespan.
+/// Returns [step of the path] its share of the makespan: the time up to the start of the next step, or its own end. All
+/// shares together are the makespan.
 std::vector<SimTime> contributions(const std::vector<CriticalStep>& path);
 
-/// First to last. It ends with the first action (by id) of those that end last; where several constraints allow the
-/// same start, the rank's own order is named before inputs, and those before channels. The times need their causes. A
-/// step that frees a channel or issues a receive lets the next one start before its own end (its delivery).
+/// Returns the critical path, first to last. It ends with the first action (by id) of those that end last. Where
+/// several constraints allow the same start, the rank's own order is named before inputs, and those before channels.
+/// `times` need their causes. A step that frees a channel or issues a receive lets the next one start before its own
+/// end (its delivery).
 std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times);
 
 }}  // namespace plumb::simulator

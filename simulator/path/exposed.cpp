@@ -7,7 +7,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// What the segments of an action, or of a pair of them, last.
+/// The durations of the segments of an action, or of a pair of them.
 struct SegmentTimes {
   SimTime computing{0};
   std::array<SimTime, kGroupCount> collectives{};
@@ -30,7 +30,7 @@ void add_segments(SegmentTimes& parts, const CostTable& costs, const Action& act
     blocking += time;
   }
   parts.sum += std::max(blocking, beside_sum);
-  // What outlasts the rest is what ran last.
+  // The time by which the collectives outlast the rest belongs to those that ran last.
   SimTime outlasting = std::max(SimTime{0}, beside_sum - blocking);
   for (std::size_t group = kGroupCount; group-- > 0;) {
     const SimTime shown = std::min(outlasting, beside[group]);
@@ -39,7 +39,7 @@ void add_segments(SegmentTimes& parts, const CostTable& costs, const Action& act
   }
 }
 
-/// Divides `time` as the parts are.
+/// Divides `time` in proportion to the parts.
 void add_divided(ExposedTime& exposed, const SegmentTimes& parts, SimTime time) {
   SimTime rest = time;
   for (std::size_t group = 0; group < kGroupCount; ++group) {
@@ -55,7 +55,7 @@ void add_divided(ExposedTime& exposed, const SegmentTimes& parts, SimTime time) 
   exposed.computing += rest;
 }
 
-/// Where an operation that is no compute action belongs.
+/// Returns the field of an operation that is no compute action.
 SimTime& cause_of(ExposedTime& exposed, Op op) {
   if (op == Op::kUnshard || op == Op::kReshard) return exposed.gathers;
   if (op == Op::kReduceGrad) return exposed.reductions;
@@ -63,12 +63,11 @@ SimTime& cause_of(ExposedTime& exposed, Op op) {
                                                                                         : exposed.messages;
 }
 
-/// Ahead of its first compute action a rank waits for the others, and for its own UNSHARD from when its activation is
-/// there.
+/// Ahead of its first compute action a rank waits for the others, and for its own UNSHARD once its activation is there.
 void add_warm_up(ExposedTime& exposed, const RankTimeline& rank, SimTime warm_up) {
   const auto first = std::ranges::find(rank.spans, Stream::kCompute, &Span::stream);
   SimTime gathered{0};
-  SimTime ready{0};  // but for the gathering
+  SimTime ready{0};  // apart from the gathering
   for (auto span = rank.spans.begin(); span != first; ++span) {
     if (first == rank.spans.end() || span->action.stage != first->action.stage) continue;
     if (span->action.op == Op::kUnshard) gathered = span->end;

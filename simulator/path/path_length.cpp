@@ -5,7 +5,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// duration_of (schedules/cost_table.h), not rounded.
+/// Returns duration_of (schedules/cost_table.h), not rounded.
 Seconds seconds_of(const CostTable& costs, const Action& action) {
   Seconds blocking{0};
   Seconds beside{0};
@@ -13,7 +13,7 @@ Seconds seconds_of(const CostTable& costs, const Action& action) {
   return std::max(blocking, beside);
 }
 
-/// A collective of copies lasts as long as the longest of them.
+/// Returns the duration of a collective of copies, which lasts as long as the longest of them.
 Seconds reduction_of(const Schedule& lowered, const CostTable& costs, Action action) {
   const int model_part = lowered.stages[action.stage].model_part;
   Seconds longest{0};
@@ -48,7 +48,7 @@ Seconds path_length(const Schedule& lowered, const CostTable& costs, const std::
       const bool frees_channel = i + 1 < path.size() && path[i + 1].reason == Reason::kChannel;
       length += message_of(lowered, neighbors, costs, step, frees_channel);
     } else if (i + 1 < path.size() && path[i + 1].action.op == Op::kReduceGrad && path[i + 1].start < step.end) {
-      const Action& inside = path[i + 1].action;  // of a bucket that is complete before its host has ended
+      const Action& inside = path[i + 1].action;  // it starts at a bucket that is complete before its host has ended
       length += costs.stages[inside.stage].bucket_offsets.at(static_cast<std::size_t>(inside.part));
     } else if (op == Op::kReduceGrad) {
       length += reduction_of(lowered, costs, step.action);

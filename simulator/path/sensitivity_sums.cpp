@@ -3,11 +3,11 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// What an action's time is made of: its computing and the collectives that block it, or those that run beside it and
+/// The parts of an action's time: its computing and the collectives that block it, or those that run beside it and
 /// outlast it.
 struct SegmentShares {
   double computing = 0;
-  std::array<std::array<double, kCollectiveKindCount>, kGroupCount> collectives{};
+  std::array<std::array<double, kPricedCollectiveCount>, kGroupCount> collectives{};
   double sum = 0;
 };
 
@@ -36,12 +36,12 @@ SensitivitySums::SensitivitySums(const Schedule& lowered, const CostTable& costs
       neighbors_(stage_neighbors(lowered)),
       result_{.compute_by_stage = std::vector<Seconds>(lowered.stages.size(), Seconds{0})} {}
 
-/// Adds the collectives' part of `added`, divided as the action's segments are; returns it.
+/// Adds the collectives' part of `added`, divided as the action's segments are, and returns it.
 Seconds SensitivitySums::add_collectives(const Action& action, Seconds added) {
   const SegmentShares parts = parts_of(costs_, action);
   if (!(parts.sum > 0)) return Seconds{0};
   for (std::size_t group = 0; group < kGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind)
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind)
       collectives_[group][kind] += parts.collectives[group][kind] / parts.sum * added;
   }
   return (1 - parts.computing / parts.sum) * added;
@@ -78,7 +78,7 @@ void SensitivitySums::add_capacity(const std::string& kind, Seconds seconds) {
 
 Sensitivity SensitivitySums::finish() {
   for (std::size_t group = 0; group < kGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       const Seconds seconds = collectives_[group][kind];
       if (seconds > Seconds{0})
         result_.collectives.push_back({static_cast<Group>(group), static_cast<CollectiveKind>(kind), seconds});

@@ -1,6 +1,6 @@
 #pragma once
-// Seconds of the makespan put together by what they grow with: how simulator/path/sensitivity.h's answer is made, whether of
-// a critical path or of a simulation with shared links (network/network_sensitivity.h).
+// Puts together the seconds of the makespan by the cost that they grow with. The answers of
+// simulator/path/sensitivity.h and of network/network_sensitivity.h are made so.
 
 #include <array>
 #include <map>
@@ -15,17 +15,17 @@ namespace plumb { inline namespace simulator {
 
 class SensitivitySums {
  public:
-  /// Both outlive it.
+  /// The arguments must outlive it.
   SensitivitySums(const Schedule& lowered, const CostTable& costs);
 
-  /// A compute action, OPTIMIZER_STEP or collective by itself: divided as its segments are.
+  /// Adds a compute action, OPTIMIZER_STEP or collective by itself, divided as its segments are.
   void add(const Action& action, Seconds seconds);
   void add_computing(int stage, Seconds seconds) { result_.compute_by_stage[stage] += seconds; }
-  /// A collective inside an action.
+  /// Adds a collective inside an action.
   void add_inner(Group group, CollectiveKind kind, Seconds seconds);
   void add_message(const Action& send, Seconds bandwidth, Seconds latency);
   void add_moves(Seconds seconds) { result_.moves += seconds; }
-  /// Of a shared link, by the name of its kind.
+  /// Adds seconds of a shared link, by the name of its kind.
   void add_capacity(const std::string& kind, Seconds seconds);
 
   Sensitivity finish();
@@ -37,7 +37,7 @@ class SensitivitySums {
   const CostTable& costs_;
   StageNeighbors neighbors_;
   Sensitivity result_;
-  std::array<std::array<Seconds, kCollectiveKindCount>, kGroupCount> collectives_{};
+  std::array<std::array<Seconds, kPricedCollectiveCount>, kGroupCount> collectives_{};
   std::map<std::pair<int, int>, LinkSensitivity> links_;
   std::map<std::string, Seconds> capacities_;
 };

@@ -1,4 +1,5 @@
-// Each of the planner's files with its format number, without, and with a newer one (schedules/forms/file_format.h).
+// Each of the planner's files is read with its format number, without it, and with a newer one
+// (schedules/forms/file_format.h).
 
 #include "schedules/forms/file_format.h"
 

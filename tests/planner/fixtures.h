@@ -1,5 +1,5 @@
 #pragma once
-// What the planner's tests share: presets by name, and a small machine with round numbers.
+// Fixtures that the planner's tests share: presets by name, and a small machine with round numbers.
 
 #include <string>
 #include <vector>
@@ -10,23 +10,23 @@
 
 namespace plumb::test {
 
-/// The text of a file of the source tree, e.g. "tools/specs/models/gpt2.json".
+/// Returns the text of a file of the source tree, e.g. "tools/specs/models/gpt2.json".
 std::string source_text(const std::string& path);
 
-/// The presets of tools/specs/FOLDER by name, in order.
+/// Returns the names of the presets of tools/specs/FOLDER, in order.
 std::vector<std::string> preset_names(const std::string& folder);
 
 ModelSpec preset_model(const std::string& name);
 ClusterSpec preset_cluster(const std::string& name_and_devices);
 
-/// 100 TFLOP/s at bf16 and 10 at fp32, 1 TB/s, 16 GiB, all efficiencies 1, no fixed time, no quantisation; 4 devices a
-/// node at 100 GB/s and 1 us, nodes at 10 GB/s a device and 10 us.
+/// Returns a cluster with 100 TFLOP/s at bf16 and 10 at fp32, 1 TB/s, 16 GiB, all efficiencies 1, no fixed time and no
+/// output tiles. It has 4 devices a node at 100 GB/s and 1 us, and nodes at 10 GB/s a device and 10 us.
 ClusterSpec round_cluster(int devices);
 
-/// 8 layers of hidden 1024, 8 heads, ffn 4096, vocabulary 8192; GPT-2's form with biases.
+/// Returns a model in GPT-2's form with biases: 8 layers of hidden 1024, 8 heads, ffn 4096, vocabulary 8192.
 ModelSpec small_gpt();
 
-/// 16 sequences a step, of 512 tokens.
+/// A step of 16 sequences of 512 tokens.
 inline const TrainingSpec kSmallTraining{.global_batch = 16, .sequence = 512};
 
 }  // namespace plumb::test

@@ -24,7 +24,7 @@ void check_refused(Act act, const std::string& place, const std::string& part) {
   }
 }
 
-/// What `act` is refused with; empty if it is not.
+/// Returns the error text with which `act` is refused; empty if it is not.
 template <class Act>
 std::string refusal(Act act) {
   try {

@@ -6,7 +6,8 @@
 
 namespace plumb::test {
 
-/// Nodes of four: the data groups (dp=4 with tp=1) fill a node's half, or cross nodes with tp=4.
+/// Returns a plan on nodes of four devices: data groups (dp=4 with tp=1) fill a part of a node, or cross nodes with
+/// tp=4.
 inline Plan round_plan(const Layout& layout, int devices = 16) {
   return {.model = small_gpt(),
           .cluster = round_cluster(devices),

@@ -24,7 +24,8 @@ struct OracleFile {
   std::string text;
 };
 
-/// The files "<schedule>_p<ranks>_v<chunks>_m<microbatches>.<form>.csv" of one schedule, in the order of their names.
+/// Returns the files "<schedule>_p<ranks>_v<chunks>_m<microbatches>.<form>.csv" of one schedule, in the order of their
+/// names.
 std::vector<OracleFile> oracle_files(const std::string& schedule, const std::string& form = "compute_only") {
   const std::optional<fs::path> folder = plumb::test::shared_path("oracles/torch_csv");
   if (!folder) return {};
@@ -59,7 +60,7 @@ void check_equal(const std::string& theirs, std::string_view ours) {
   }
 }
 
-/// What PyTorch calls them, and what we do.
+/// PyTorch's names of schedules, and ours.
 const std::vector<std::pair<std::string, std::string>> kNames = {
     {"GPipe", "gpipe"},        {"Interleaved1F1B", "interleaved"},
     {"LoopedBFS", "bfs"},      {"InterleavedZeroBubble", "izb"},

@@ -1,5 +1,5 @@
 #pragma once
-// What the zero-bubble authors' schedulers report. The files lie beside a developer's checkout, not in it.
+// Reports of the zero-bubble authors' schedulers. The files lie beside a developer's checkout, not in it.
 
 #include <sstream>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace plumb::test {
 
-/// One row of zb_oracle.csv. Costs are of one chunk: F, B, W, and C for a hop.
+/// A row of zb_oracle.csv. Costs are of one chunk: F, B, W, and C for a hop.
 struct ZeroBubbleRow {
   std::string scheduler;
   int ranks = 0;
@@ -21,7 +21,8 @@ struct ZeroBubbleRow {
 
 inline const std::string kZeroBubbleFolder = "oracles/zero_bubble/";
 
-/// Returns the rows of zb_oracle.csv; none, and the case says so, where it is not there (tests/shared_folder.h).
+/// Returns the rows of zb_oracle.csv, or none where the file is not there, which the case then says
+/// (tests/shared_folder.h).
 inline std::vector<ZeroBubbleRow> zero_bubble_rows() {
   std::vector<ZeroBubbleRow> rows;
   std::istringstream lines(shared_text(kZeroBubbleFolder + "zb_oracle.csv").value_or(""));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr SimTime kMs{1'000'000'000};
 
-/// F, I and W of `compute_ms`, messages of 10 MB over 1 GB/s: 10 ms each.
+/// Returns F, I and W of `compute_ms` each, and messages of 10 MB over 1 GB/s, which take 10 ms.
 CostTable burst_costs(const Schedule& schedule, double compute_ms) {
   const Seconds compute{compute_ms * 1e-3};
   CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()),

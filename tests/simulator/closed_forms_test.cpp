@@ -1,4 +1,4 @@
-// The papers' formulas, exactly: free links, equal stages, integer time.
+// The papers' formulas hold exactly with free links, equal stages and integer time.
 
 #include <algorithm>
 

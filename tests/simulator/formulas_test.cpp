@@ -1,5 +1,5 @@
-// The formulas of the catalogue for eager, breadth-first, zero-bubble and forward-only schedules, exactly: free links,
-// equal stages, integer time.
+// The formulas of the catalogue for eager, breadth-first, zero-bubble and forward-only schedules hold exactly with free
+// links, equal stages and integer time.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ struct Split {
   int weight_grad = 1;
 };
 
-/// F, I >= W as the formulas demand; equal, and unequal on purpose.
+/// Costs with F, I >= W, as the formulas demand: equal ones, and ones that are unequal on purpose.
 constexpr std::array kSplits{Split{1, 1, 1}, Split{3, 4, 2}, Split{5, 3, 3}};
 
 SimTime whole_seconds(int n) {
@@ -82,7 +82,7 @@ TEST_SUITE("property") {
           INFO("p=", p, " m=", m, " F=", f, " I=", i, " W=", w);
           if (m >= 2 * p - 1) {
             CHECK(longest_span(result) == whole_seconds(m * (f + i + w) + (p - 1) * (f + i - 2 * w)));
-            // The last rank starts (p-1)F late and does not idle then, unless I's are what it waits for.
+            // The last rank starts (p-1)F late and does not idle then, unless it waits for I's.
             CHECK(result.makespan == whole_seconds(m * (f + i + w) + (p - 1) * (f + std::max(0, i - 2 * w))));
           }
           CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n == std::min(2 * p - 1, m); }));
@@ -191,7 +191,8 @@ TEST_SUITE("property") {
 }
 
 TEST_SUITE("oracle") {
-  // Computed by the authors of zero bubble from costs they profiled, in microseconds; printed to four digits.
+  // These figures were computed by the authors of zero bubble from costs they profiled, in microseconds; they are
+  // printed to four digits.
   TEST_CASE("1F1B, ZB-H1 and ZB-H2 have the bubble rates that Qi et al. print for 1.5B and 14.6B") {
     struct Row {
       int p, m;

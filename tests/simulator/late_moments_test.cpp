@@ -16,7 +16,7 @@
 namespace plumb::test {
 namespace {
 
-/// Returns what `simulate` throws, or "" if it throws nothing.
+/// Returns the text that `simulate` throws, or "" if it throws nothing.
 template <typename Simulate>
 std::string refusal_of(Simulate simulate) {
   try {
@@ -32,7 +32,7 @@ bool refuses(const std::string& message) {
          message.find("cannot be simulated") != std::string::npos;
 }
 
-/// All costs that many times as long.
+/// Returns costs that are all that many times as long.
 CostTable times_as_long(CostTable costs, double factor) {
   for (StageCosts& stage : costs.stages) {
     for (SegmentsByPart& parts : stage.segments) {
@@ -48,7 +48,7 @@ CostTable times_as_long(CostTable costs, double factor) {
   return costs;
 }
 
-/// The makespan, or nothing where it is refused because it is too late. Both bubbles are shares.
+/// Returns the makespan, or nothing where it is refused because it is too late. Both bubbles must be shares.
 std::optional<SimTime> makespan_of(const Schedule& schedule, const CostTable& costs, const NetworkSpec& network) {
   try {
     const Simulation result = simulate(schedule, costs, network);

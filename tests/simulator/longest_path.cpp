@@ -13,8 +13,8 @@
 namespace plumb::test {
 namespace {
 
-/// [action id] what it holds its rank or channel for. A pair's first action holds it for both, the first of a
-/// collective of copies for the longest of them.
+/// Returns [action id] the time for which it holds its rank or channel. A pair's first action holds it for both, the
+/// first of a collective of copies for the longest of them.
 std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts& costs, const JointReductions& joint) {
   std::vector<SimTime> occupied;
   for (const auto& actions : schedule.ranks) {
@@ -40,7 +40,7 @@ std::vector<const Action*> actions_by_id(const Schedule& schedule) {
   return by_id;
 }
 
-/// [action id] how much later than that the action has delivered.
+/// Returns [action id] how much later than the end of its hold the action has delivered.
 std::vector<SimTime> latencies(const Schedule& schedule, const ActionCosts& costs) {
   std::vector<SimTime> latency;
   for (const auto& actions : schedule.ranks) {

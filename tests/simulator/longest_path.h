@@ -1,6 +1,7 @@
 #pragma once
-// When each action starts, as the longest path of the action graph: the textbook form of what the engine computes,
-// without ranks, cursors or channels. It is the tests' reference and shares with the engine only the converted costs.
+// Computes when each action starts, as the longest path of the action graph: the textbook form of the engine's
+// computation, without ranks, cursors or channels. It is the tests' reference and shares with the engine only the
+// converted costs.
 
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace plumb::test {
 
-/// [action id] the start, the length of the longest path to the action:
+/// Returns [action id] the start, the length of the longest path to the action:
 ///   start(a) = max over dependencies d of a:  start(d.from) + {0, occupied, occupied + latency, offset}(d.wait)
 /// Throws ScheduleError if the graph has a cycle.
 std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionCosts& costs, Sends sends);

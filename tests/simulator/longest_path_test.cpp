@@ -1,4 +1,4 @@
-// The engine against the longest path of the action graph, over everything the catalogue makes.
+// Compares the engine with the longest path of the action graph, over everything that the catalogue makes.
 
 #include <algorithm>
 
@@ -14,7 +14,8 @@
 namespace plumb::test {
 namespace {
 
-/// Actions whose start differs, for both send modes, by the recording pass and by the one that keeps starts only.
+/// Counts the actions whose start differs, for both send modes, in the recording pass or in the one that keeps starts
+/// only.
 int differences(const Schedule& schedule, std::uint64_t seed, int buckets = 0) {
   const ActionCosts costs = convert_costs(schedule, random_costs(schedule, seed, buckets));
   const ActionTable table(schedule);

@@ -1,4 +1,4 @@
-// What other simulators answered (the figures are theirs; the schedules and costs below are their inputs).
+// Answers of other simulators (the figures are theirs; the schedules and costs below are their inputs).
 
 #include <doctest/doctest.h>
 

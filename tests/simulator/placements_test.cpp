@@ -1,4 +1,5 @@
-// Closed forms of the schedules on a V, a snake or two lanes, exactly: free links, F = I = W = 1 s of a chunk.
+// Closed forms of the schedules on a V, a snake or two lanes hold exactly with free links and F = I = W = 1 s of a
+// chunk.
 
 #include <algorithm>
 
@@ -10,8 +11,8 @@ namespace plumb::test {
 namespace {
 
 struct Measured {
-  SimTime bubble{0};       ///< makespan without what a rank computes
-  SimTime span_bubble{0};  ///< the same of the longest span
+  SimTime bubble{0};       ///< makespan less the time that a rank computes
+  SimTime span_bubble{0};  ///< the longest span less that time
   std::vector<int> peaks;
 };
 

@@ -1,4 +1,4 @@
-// What must hold for any schedule and any costs.
+// Properties that must hold for any schedule and any costs.
 
 #include <doctest/doctest.h>
 

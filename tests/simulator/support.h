@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the simulator's tests: lowered schedules by name, costs, and random costs from a seed.
+// Lowered schedules by name, costs, and random costs from a seed, which the simulator's tests share.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,8 @@ inline CostTable whole_costs(int stages, double forward, double backward, double
       stages, {.forward = {Seconds{forward}}, .backward = {Seconds{backward}}, .hop_latency = Seconds{hop}});
 }
 
-/// Unequal costs by operation and stage, links of unequal latency and bandwidth, some of them free; whole picoseconds.
+/// Returns unequal costs by operation and stage, with links of unequal latency and bandwidth, some of them free; all
+/// are whole picoseconds.
 inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto picoseconds = [&random](std::uint64_t below) {
@@ -58,7 +59,8 @@ inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
   return costs;
 }
 
-/// The same with offsets for that many buckets of each stage, in whole picoseconds, inside any of its backwards.
+/// Returns random costs with offsets for that many buckets of each stage, in whole picoseconds, inside any of its
+/// backwards.
 inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed, int buckets) {
   CostTable costs = random_costs(schedule, seed);
   std::mt19937_64 random(seed);
@@ -73,14 +75,14 @@ inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed, int 
   return costs;
 }
 
-/// What all costs together make of the makespan, in seconds: all of it.
+/// Returns the sum of all sensitivities, in seconds, which is the makespan.
 inline double sum_of(const Sensitivity& s) {
   const Seconds computing = std::accumulate(s.compute_by_stage.begin(), s.compute_by_stage.end(), Seconds{0});
   return (computing + s.group_collectives + s.bandwidth + s.latency + s.unshard + s.reduction + s.moves + s.capacity)
       .count();
 }
 
-/// Every schedule of the catalogue that accepts these numbers, lowered.
+/// Returns every schedule of the catalogue that accepts these numbers, lowered.
 inline std::vector<Schedule> all_lowered(int ranks, int microbatches, int chunks, const LoweringOptions& options = {}) {
   std::vector<Schedule> schedules;
   for (const CatalogueEntry& entry : catalogue()) {

@@ -1,4 +1,4 @@
-// The zero-bubble authors' own schedules and what their schedulers report for them (tests/shared_folder.h).
+// The zero-bubble authors' own schedules, and their schedulers' reports for them (tests/shared_folder.h).
 
 #include <algorithm>
 #include <filesystem>

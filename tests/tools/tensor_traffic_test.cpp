@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "planner/price/layer/layer_price.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kMicrobatches = 2, kRanks = 2;
 
-using Bytes = std::array<std::int64_t, kCollectiveKindCount>;
+using Bytes = std::array<std::int64_t, kPricedCollectiveCount>;
 
 /// Returns the bytes of one rank in a step that the planner prices.
 Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
@@ -30,14 +31,9 @@ Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
   return bytes;
 }
 
-Bytes exchanged_bytes(const std::array<std::int64_t, kCollectiveOpCount>& by_op) {
-  const auto of = [&](CollectiveOp op) { return by_op[static_cast<std::size_t>(op)]; };
+Bytes exchanged_bytes(const std::array<std::int64_t, kCollectiveKindCount>& by_kind) {
   Bytes bytes{};
-  bytes[static_cast<std::size_t>(CollectiveKind::kAllReduce)] = of(CollectiveOp::kAllReduce);
-  bytes[static_cast<std::size_t>(CollectiveKind::kAllGather)] = of(CollectiveOp::kAllGather);
-  bytes[static_cast<std::size_t>(CollectiveKind::kReduceScatter)] = of(CollectiveOp::kReduceScatter);
-  bytes[static_cast<std::size_t>(CollectiveKind::kAllToAll)] = of(CollectiveOp::kAllToAll);
-  bytes[static_cast<std::size_t>(CollectiveKind::kBroadcast)] = of(CollectiveOp::kBroadcast);
+  std::copy_n(by_kind.begin(), bytes.size(), bytes.begin());
   return bytes;
 }
 

@@ -31,8 +31,7 @@ TEST_CASE("1F1B with free links idles while it fills and drains, and between for
   CHECK(total(ranks[2]) == 6 * kSecond);
   CHECK(of(ranks[0], IdleCause::kWarmUp) == SimTime{0});
   CHECK(of(ranks[0], IdleCause::kDrain) == SimTime{0});
-  // Of these, those from 3 to 7, while a forward might run for want of room; then none is left, from 11 to 12 and 14
-  // to 15.
+  // From 3 to 7 a forward might run if there were room. None is left from 11 to 12 and from 14 to 15.
   CHECK(of(ranks[0], IdleCause::kMemoryLimit) == 4 * kSecond);
   CHECK(of(ranks[0], IdleCause::kGradient) == 2 * kSecond);
   // GPipe has run all its forwards before it waits.
@@ -98,8 +97,8 @@ TEST_CASE("for every schedule, busy and idle by cause add up to the makespan, an
 }
 
 TEST_CASE("what a reduction that starts inside the last backward leaves over is waiting for reductions") {
-  // Of 1F1B's ranks each reduces two buckets of 2 s, complete after 1 s and 2 s of its last backward of 2 s: they end
-  // 3 s behind it, and the optimizer waits.
+  // Each of 1F1B's ranks reduces two buckets of 2 s, complete after 1 s and 2 s of its last backward of 2 s: they end 3
+  // s behind it, and the optimizer waits.
   const Schedule schedule =
       lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}), {.data = {.enabled = true, .buckets = {2}}});
   CostTable costs = chunk_cost_table(4, {.reduce_grad = {Seconds{2}}});

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the tests of traces/: predicted timelines to look at.
+// Predicted timelines to look at, which the tests of traces/ share.
 
 #include <string_view>
 
@@ -11,7 +11,7 @@ namespace plumb::test {
 
 inline constexpr SimTime kSecond{1'000'000'000'000};
 
-/// With forward 1 s and backward 2 s of a chunk.
+/// Returns a timeline with forward 1 s and backward 2 s of a chunk.
 inline Timeline predicted_timeline(std::string_view name, int ranks, int microbatches, int chunks = 1,
                                    double hop_s = 0) {
   const Schedule schedule =
@@ -20,7 +20,7 @@ inline Timeline predicted_timeline(std::string_view name, int ranks, int microba
       .timeline;
 }
 
-/// How often a part stands in a text.
+/// Returns how often a part stands in a text.
 inline int count(std::string_view text, std::string_view part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++found;

@@ -11,7 +11,7 @@ namespace plumb { inline namespace tools {
 
 nlohmann::ordered_json slowdown_json(const SlowdownSample& sample) {
   const std::optional<double> slowdown = slowdown_of(sample);
-  return {{"collective", collective_op_name(sample.op)},
+  return {{"collective", collective_name(sample.op)},
           {"ranks", sample.members},
           {"bytes", sample.bytes},
           {"product_edge", sample.product_edge},
@@ -29,7 +29,7 @@ std::string slowdown_text(const std::vector<SlowdownSample>& samples, std::strin
                            "collective_slowdown"}};
   for (const SlowdownSample& sample : samples) {
     const std::optional<double> slowdown = slowdown_of(sample);
-    table.rows.push_back({std::string(collective_op_name(sample.op)), fmt::format("{} KiB", sample.bytes / 1024),
+    table.rows.push_back({std::string(collective_name(sample.op)), fmt::format("{} KiB", sample.bytes / 1024),
                           fmt::format("{0} x {0}, {1}", sample.product_edge, format),
                           duration_text(sample.alone.count()), duration_text(sample.beside.count()),
                           duration_text(sample.collective_alone.count()), duration_text(sample.collective.count()),

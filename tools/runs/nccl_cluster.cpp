@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "planner/calibrate/calibration.h"
-#include "tools/runs/priced_kind.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -20,12 +19,13 @@ bool is_message(const KernelSample& sample) {
 std::vector<NcclTestsLog> logs_of(const NcclMeasurement& measured) {
   std::vector<NcclTestsLog> logs;
   for (const NcclSample& one : measured.samples) {
-    const std::optional<CollectiveKind> kind = priced_kind(one.sample.op);
-    const bool is_exchange = one.sample.op == CollectiveOp::kShift;
+    std::optional<CollectiveKind> kind;
+    if (is_priced(one.sample.op)) kind = one.sample.op;
+    const bool is_exchange = one.sample.op == CollectiveKind::kShift;
     if ((!kind && !is_exchange) || one.in_place) continue;
     auto log = std::ranges::find(logs, kind, &NcclTestsLog::kind);
     if (log == logs.end())
-      log = logs.insert(log, {.file = fmt::format("{} of NCCL {} on {} GPUs", collective_op_name(one.sample.op),
+      log = logs.insert(log, {.file = fmt::format("{} of NCCL {} on {} GPUs", collective_name(one.sample.op),
                                                   measured.version, measured.ranks),
                               .kind = kind,
                               .group = {.ranks = measured.ranks, .nodes = 1, .ranks_per_node = measured.ranks}});
@@ -37,7 +37,7 @@ std::vector<NcclTestsLog> logs_of(const NcclMeasurement& measured) {
 std::vector<KernelSample> messages_of(const NcclMeasurement& measured) {
   std::vector<KernelSample> messages;
   for (const NcclSample& one : measured.samples) {
-    if (one.sample.op != CollectiveOp::kShift || one.in_place) continue;
+    if (one.sample.op != CollectiveKind::kShift || one.in_place) continue;
     messages.push_back({.kernel = "message",
                         .shape = {one.sample.bytes},
                         .median = one.sample.median,
@@ -62,7 +62,7 @@ void put_messages(ClusterSpec& cluster, const NcclMeasurement& measured, const s
 }
 
 void put_slowdown(ClusterFit& fit, const NcclMeasurement& measured, std::string_view format, const std::string& date) {
-  const auto sample = std::ranges::find(measured.slowdowns, CollectiveOp::kAllReduce, &SlowdownSample::op);
+  const auto sample = std::ranges::find(measured.slowdowns, CollectiveKind::kAllReduce, &SlowdownSample::op);
   if (sample == measured.slowdowns.end()) {
     fit.notes.emplace_back(
         "device.collective_slowdown: no products were timed beside an all-reduce: it stays as it is");

@@ -1,15 +1,16 @@
 #pragma once
-// A Timeline as a Chrome trace, the JSON that ui.perfetto.dev and chrome://tracing open, and back.
+// Writes a Timeline as a Chrome trace, the JSON that ui.perfetto.dev and chrome://tracing open, and reads it back.
 //
-// A rank is a process ("rank 0: layers 0-7"); its streams are threads in fixed order: compute, send, receive,
+// A rank is a process ("rank 0: layers 0-7"). Its streams are threads in fixed order: compute, send, receive,
 // collective. Spans that overlap on one stream (transfers under way at once, overlapped pairs) lie on further threads
-// of it, since overlapping events of one thread would be drawn as nested. Memory is a counter, and one for each kind of
-// it; an arrow leads from each send to the delivery of its receive. Times are whole nanoseconds, start and end rounded
-// each by itself, so that what follows on a thread starts where the one before ended, or a nanosecond or two behind it
-// where a viewer's doubles would make them overlap. Where that loses picoseconds the event has them besides, under a
-// key that viewers pass over.
+// of it, since overlapping events of one thread would be drawn as nested. Memory is a counter, and so is each kind of
+// memory. An arrow leads from each send to the delivery of its receive. Times are whole nanoseconds. Start and end are
+// rounded each by itself, so that a span that follows on a thread starts where the one before ended, or a nanosecond or
+// two behind it where a viewer's doubles would make them overlap. Where rounding loses picoseconds the event also has
+// them under a key that viewers pass over.
 //
-// Format: "Trace Event Format" (Google, 2016); what Perfetto makes of it: perfetto.dev/docs, "Other trace formats".
+// The format is the "Trace Event Format" (Google, 2016); perfetto.dev/docs, "Other trace formats", says how Perfetto
+// reads it.
 
 #include <cstdint>
 #include <optional>
@@ -21,21 +22,21 @@
 
 namespace plumb { inline namespace traces {
 
-/// The counter that holds a rank's bytes, and the one of a kind of them: "memory", "memory: activations".
+/// Names of the counter that holds a rank's bytes, "memory", and of that of one kind of them, "memory: activations".
 inline constexpr std::string_view kMemoryCounter = "memory";
 std::string memory_counter_name(MemoryKind kind);
 
 /// The key of an event's exact times in picoseconds: [start, end] of a span, [time] of a sample.
 inline constexpr std::string_view kExactTimes = "exact_ps";
 
-/// The nearest one: what a trace's times are.
+/// Returns the nearest whole nanosecond: the times of a trace.
 std::int64_t nanoseconds_of(SimTime time);
 
-/// About 250 bytes a span; a million spans take about a second.
+/// Returns the trace as JSON text. It has about 250 bytes a span; a million spans take about a second.
 std::string write_chrome_trace(const Timeline& timeline);
 
-/// Both in one trace: each rank twice, "rank 0 predicted" and below it "rank 0 measured". Read back, it is a trace of
-/// rows.
+/// Returns both in one trace, each rank twice: "rank 0 predicted" and below it "rank 0 measured". When read back, it is
+/// a trace of rows.
 std::string write_compared_trace(const Timeline& predicted, const Timeline& measured);
 
 /// A span of a trace that is not ours.
@@ -58,13 +59,13 @@ struct ForeignRow {
 
 struct ChromeTrace {
   std::optional<Timeline> timeline;  ///< of a trace that write_chrome_trace wrote
-  std::vector<ForeignRow> rows;      ///< of any other; by process id, then thread id
+  std::vector<ForeignRow> rows;      ///< of any other trace; by process id, then thread id
 };
 
 /// Reads both forms of the format (an object with traceEvents, or a bare array).
 /// read_chrome_trace(write_chrome_trace(t)) gives t back, exactly. Of foreign traces complete ("X") and begin/end ("B",
-/// "E") events are taken, the rest is passed over. Throws InputError with line and column where the text is not JSON (a
-/// trace cut short, say), and with the number of the event where one of our own traces has been damaged or a time is
+/// "E") events are taken, and the rest is passed over. Throws InputError with line and column if the text is not JSON
+/// (a trace cut short, say), and with the number of the event if one of our own traces has been damaged or a time is
 /// beyond kLatestMoment (schedules/time.h).
 ChromeTrace read_chrome_trace(std::string_view json);
 

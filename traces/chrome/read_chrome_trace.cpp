@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr double kPicosecondsPerMicrosecond = 1e6;
 
-/// What the file says of one event, as far as either reader needs it. Ids may be numbers or strings.
+/// The fields of one event, as far as either reader needs them. Ids may be numbers or strings.
 struct Event {
   std::string phase;
   std::string name;
@@ -48,7 +48,7 @@ std::string string_of(const json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// An event that one of the readers takes; nothing else is kept.
+/// True for an event that one of the readers takes; no other event is kept.
 bool is_read(const std::string& phase) {
   return phase == "X" || phase == "B" || phase == "E" || phase == "C" || phase == "M";
 }
@@ -108,14 +108,14 @@ SimTime time_of(double microseconds) {
   return SimTime{static_cast<std::int64_t>(picoseconds)};
 }
 
-// Our own traces.
+// Reading our own traces.
 
 std::string damage_of(const std::exception& error) {
   const bool is_ours = dynamic_cast<const InputError*>(&error) != nullptr;
   return is_ours ? error.what() : "a value is missing, or is not of its kind";
 }
 
-/// The `which`th of an event's exact times, which is `shown` in the trace; that if it has none.
+/// Returns the `which`th of an event's exact times, or the time shown in the trace if it has none.
 SimTime exact_time(const Event& event, std::size_t which, double shown_us) {
   const SimTime shown = time_of(shown_us);
   if (event.exact.is_null()) return shown;
@@ -198,13 +198,13 @@ Timeline timeline_of(const Document& document) {
   return timeline;
 }
 
-// Anybody's traces.
+// Reading anybody's traces.
 
 std::string id_text(const json& id) {
   return id.is_string() ? id.get<std::string>() : id.is_null() ? "0" : json_line(id);
 }
 
-/// Numbers before names, each in its order.
+/// Sorts numbers before names, each in its order.
 using RowKey = std::pair<json, json>;
 
 std::vector<ForeignRow> foreign_rows(const Document& document) {

@@ -46,7 +46,7 @@ std::string quoted(const std::string& text) {
 /// The format's unit is a microsecond, a viewer's resolution a nanosecond.
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
 
-/// Microseconds, exactly: "12", "0.001".
+/// Appends microseconds, exactly: "12", "0.001".
 void append_microseconds(Text& text, std::int64_t nanoseconds) {
   const std::int64_t whole = nanoseconds / kNanosecondsPerMicrosecond;
   const std::int64_t rest = nanoseconds % kNanosecondsPerMicrosecond;
@@ -58,8 +58,9 @@ void append_microseconds(Text& text, std::int64_t nanoseconds) {
   }
 }
 
-/// The most nanoseconds, up to the rounded end, behind which a viewer sees the end no later than what starts there: it
-/// adds start and duration as doubles in microseconds, or as nanoseconds that it cuts off each by itself (Perfetto).
+/// Returns the most nanoseconds, up to the rounded end, with which a viewer sees the end no later than the span that
+/// starts there. A viewer adds start and duration as doubles in microseconds, or as nanoseconds that it cuts off each
+/// by itself (Perfetto).
 std::int64_t duration_within(std::int64_t start, std::int64_t end) {
   const auto read = [](std::int64_t nanoseconds) {
     return static_cast<double>(nanoseconds) / kNanosecondsPerMicrosecond;
@@ -73,17 +74,17 @@ std::int64_t duration_within(std::int64_t start, std::int64_t end) {
   return duration;
 }
 
-/// True if the nanoseconds that are written say it, also to a reader of doubles.
+/// True if the nanoseconds that are written give the time exactly, also to a reader of doubles.
 bool is_said_exactly(SimTime time) {
   constexpr SimTime kExactInDoubles{std::int64_t{1} << 50};
   return std::chrono::abs(time) < kExactInDoubles && std::chrono::nanoseconds(nanoseconds_of(time)) == time;
 }
 
-/// Which of several timelines of one file this is.
+/// The place of a timeline among the several of one file.
 struct Lane {
   int number = 0;
   int count = 1;
-  std::string name;               ///< behind the rank's
+  std::string name;               ///< stands behind the rank's
   std::int64_t first_thread = 1;  ///< thread 0 is the idle thread to Perfetto
   std::int64_t first_arrow = 0;
 };
@@ -124,7 +125,7 @@ class Writer {
     return fmt::to_string(text_);
   }
 
-  /// Of the lane that follows.
+  /// These return the first thread and arrow of the lane that follows.
   std::int64_t next_thread() const { return next_thread_; }
   std::int64_t next_arrow() const { return arrows_; }
 
@@ -227,8 +228,8 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE(",\"args\":{{\"bytes\":{}}}}}"), sample.bytes);
   }
 
-  /// From a send to its receive, where both last long enough to be seen. An arrow binds to the span around its end, so
-  /// it ends a little ahead of the delivery (a nanosecond: what Perfetto resolves).
+  /// Writes an arrow from a send to its receive, where both last long enough to be seen. An arrow binds to the span
+  /// around its end, so it ends a little ahead of the delivery (a nanosecond, which Perfetto resolves).
   void write_arrow(int rank, std::size_t index) {
     constexpr SimTime kNanosecond{1000};
     const Span& send = timeline_.ranks[rank].spans[index];

@@ -21,7 +21,7 @@ SimTime duration(const Span& span) {
   return span.end - span.start;
 }
 
-/// The middle one; of an even number, the smaller of the two in the middle.
+/// Returns the median; of an even number of times, the smaller of the two in the middle.
 SimTime lower_median(std::vector<SimTime> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
   std::ranges::nth_element(times, middle);
@@ -77,7 +77,7 @@ std::vector<OpComparison> compare_ops(const Timeline& predicted, const std::vect
   return ops;
 }
 
-/// Adds up what the chain spends on what.
+/// Adds up the time that the chain spends on each cause.
 class CauseCollector {
  public:
   CauseCollector(const Timeline& predicted, const Timeline& measured, const Matches& matches)
@@ -102,7 +102,7 @@ class CauseCollector {
   }
 
  private:
-  /// From the timeline's first start to its last end, every moment goes to one cause.
+  /// Puts every moment, from the timeline's first start to its last end, down to one cause.
   void walk(const Timeline& timeline, const std::vector<ChainLink>& chain, SimTime ComparedTime::*side) {
     const std::vector<std::vector<SimTime>> ready = ready_times(timeline);
     SimTime first = SimTime::max();

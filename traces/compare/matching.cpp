@@ -16,7 +16,7 @@ std::tuple<Op, int, int, int> key_of(const Span& span) {
   return {span.action.op, span.action.stage, span.action.microbatch, span.action.part};
 }
 
-/// Spans by action, those of equal actions in list order.
+/// Returns the spans sorted by action; those of equal actions keep their list order.
 std::vector<std::int32_t> by_action(const RankTimeline& rank) {
   std::vector<std::int32_t> order(rank.spans.size());
   std::iota(order.begin(), order.end(), 0);

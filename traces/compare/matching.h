@@ -1,5 +1,5 @@
 #pragma once
-// Two timelines of one schedule, action by action.
+// Matches two timelines of one schedule, action by action.
 
 #include <cstdint>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace plumb { inline namespace traces {
 
-/// [rank][span of `a`] the span of the same action on the same rank of `b` (its k-th where the action occurs k times),
-/// or -1 where `b` has none. Throws InputError if the timelines differ in ranks, stages or compute actions: they are
-/// not of one schedule.
+/// Returns, for each [rank][span of `a`], the span of the same action on the same rank of `b` (its k-th where the
+/// action occurs k times), or -1 where `b` has none. Throws InputError if the timelines differ in ranks, stages or
+/// compute actions, and so are not of one schedule.
 std::vector<std::vector<std::int32_t>> match_spans(const Timeline& a, const Timeline& b);
 
 }}  // namespace plumb::traces

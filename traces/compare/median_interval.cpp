@@ -15,9 +15,9 @@ MedianInterval median_interval(std::vector<SimTime> measured) {
   assert(!measured.empty());
   std::ranges::sort(measured);
   const auto n = static_cast<double>(measured.size());
-  std::size_t k = 0;      // of the interval that is kept, counted from 0
-  double below = 0;       // P(Binomial(n, 1/2) < k + 1), of that interval
-  double log_choose = 0;  // of n and the number in question
+  std::size_t k = 0;      // order statistic of the interval that is kept, counted from 0
+  double below = 0;       // P(Binomial(n, 1/2) < k + 1) of that interval
+  double log_choose = 0;  // log of n choose i
   double sum = 0;
   for (std::size_t i = 0; 2 * (i + 1) <= measured.size() + 1; ++i) {
     sum += std::exp(log_choose - n * std::log(2.0));

@@ -1,5 +1,5 @@
 #pragma once
-// How well the median of few measurements is known, without a guess about their distribution.
+// Says how well the median of few measurements is known, without a guess about their distribution.
 
 #include <vector>
 
@@ -14,10 +14,10 @@ struct MedianInterval {
   double confidence_ratio = 0;
 };
 
-/// Between two order statistics (Conover 1999, section 3.2): of n independent measurements the k-th smallest and the
-/// k-th largest enclose the median with probability 1 - 2 P(Binomial(n, 1/2) < k). The narrowest such interval of at
-/// least 95 %; from fewer than 6 measurements the whole range, with the probability that it has. Asserts that there is
-/// one.
+/// Returns an interval between two order statistics (Conover 1999, section 3.2): of n independent measurements the k-th
+/// smallest and the k-th largest enclose the median with probability 1 - 2 P(Binomial(n, 1/2) < k). It is the narrowest
+/// such interval of at least 95 %, or, for fewer than 6 measurements, the whole range with the probability that it has.
+/// Asserts that there is a measurement.
 MedianInterval median_interval(std::vector<SimTime> measured);
 
 }}  // namespace plumb::traces

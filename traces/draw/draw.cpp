@@ -16,7 +16,7 @@ namespace {
 struct Style {
   std::string_view fill;
   std::string_view meaning;
-  int background = 0;  ///< of the 256 ANSI colours; those of later chunks are darker
+  int background = 0;  ///< one of the 256 ANSI colours; those of later chunks are darker
   int background_of_later_chunks = 0;
 };
 
@@ -37,14 +37,14 @@ Style style_of(Op op) {
   }
 }
 
-/// A compute action on its row, in columns.
+/// A compute action on its row, measured in columns.
 struct Cell {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   Action action;
 };
 
-/// Scale: column = time * columns / makespan, to the nearest.
+/// Maps times to columns: column = time * columns / makespan, to the nearest.
 struct Scale {
   SimTime first{0};
   std::int64_t makespan_ps = 1;
@@ -61,7 +61,7 @@ std::vector<Span> compute_spans(const RankTimeline& rank) {
   for (const Span& span : rank.spans) {
     if (is_compute(span.action.op) && span.end > span.start) spans.push_back(span);
   }
-  // The two of an overlapped pair, one behind the other.
+  // The two actions of an overlapped pair stand one behind the other.
   for (std::size_t i = 0; i + 1 < spans.size(); ++i) {
     if (!spans[i].action.overlaps_next || spans[i + 1].start != spans[i].start) continue;
     const SimTime middle = spans[i].start + (spans[i].end - spans[i].start) / 2;
@@ -70,7 +70,7 @@ std::vector<Span> compute_spans(const RankTimeline& rank) {
   return spans;
 }
 
-/// What cells are labelled with.
+/// The facts that labels of cells are made of.
 struct Labels {
   bool chunks = false;              ///< a letter says which of the rank's stages it is
   std::vector<int> chunk_of_stage;  ///< [stage] its place among the rank's stages
@@ -94,7 +94,7 @@ std::string label_of(const Labels& labels, const Action& action) {
   return label;
 }
 
-/// The widest label, and the shortest action that carries one.
+/// The columns of the widest label, and the duration of the shortest action that carries one.
 struct LabelNeed {
   std::int64_t label_columns = 0;
   SimTime shortest = SimTime::max();
@@ -113,8 +113,8 @@ LabelNeed label_need(const std::vector<std::vector<Span>>& ranks, const Labels& 
   return need;
 }
 
-/// Whole columns for the greatest time of which all starts and ends are multiples, as many as fit and labels can use;
-/// otherwise the whole width.
+/// Returns whole columns for the greatest time of which all starts and ends are multiples, as many as fit and labels
+/// can use; otherwise the whole width.
 Scale scale_of(const std::vector<std::vector<Span>>& ranks, SimTime first, SimTime makespan, std::int64_t available,
                const LabelNeed& need) {
   Scale scale{.first = first, .makespan_ps = std::max<std::int64_t>(1, makespan.count()), .columns = available};
@@ -129,14 +129,14 @@ Scale scale_of(const std::vector<std::vector<Span>>& ranks, SimTime first, SimTi
   std::int64_t columns_of_unit = available / units;
   if (need.label_columns > 0) {
     const std::int64_t shortest_units = need.shortest.count() / unit;
-    const std::int64_t wanted = need.label_columns + 2;  // the label, and room to see the fill
+    const std::int64_t wanted = need.label_columns + 2;  // columns of the label, and room to see the fill
     columns_of_unit = std::clamp<std::int64_t>((wanted + shortest_units - 1) / shortest_units, 1, columns_of_unit);
   }
   scale.columns = units * columns_of_unit;
   return scale;
 }
 
-/// All cells have room for a label, or none has one.
+/// True if all cells have room for a label; otherwise none has one.
 bool labels_fit(const LabelNeed& need, const Scale& scale, std::int64_t fill_columns) {
   if (need.label_columns == 0) return false;
   const long double shortest = static_cast<long double>(need.shortest.count()) *
@@ -210,7 +210,7 @@ std::string draw(const Timeline& timeline, const DrawOptions& options) {
   const std::int64_t fill_columns = options.color ? 0 : 1;
   Scale scale = scale_of(ranks, first, statistics.makespan, available, label_need(ranks, labels));
   bool with_labels = labels_fit(label_need(ranks, labels), scale, fill_columns);
-  if (!with_labels && labels.chunks) {  // without the chunks' letters then
+  if (!with_labels && labels.chunks) {  // the chunks' letters are left out then
     labels.chunks = false;
     scale = scale_of(ranks, first, statistics.makespan, available, label_need(ranks, labels));
     with_labels = labels_fit(label_need(ranks, labels), scale, fill_columns);

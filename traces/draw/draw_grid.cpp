@@ -16,7 +16,7 @@ constexpr std::size_t kShownViolations = 8;
 constexpr const char* kRed = "\x1b[31;1m";
 constexpr const char* kPlain = "\x1b[0m";
 
-/// (rank, position) of the cells that violations name -> the first one's text.
+/// Maps the (rank, position) of each cell that a violation names to the text of its first violation.
 using Faults = std::map<std::pair<int, int>, std::string>;
 
 Faults faults_of(const std::vector<Violation>& violations) {
@@ -39,8 +39,8 @@ std::size_t lines_of(const std::vector<Violation>& violations) {
 /// The actions' texts and the columns that they need.
 struct Cells {
   std::vector<std::vector<std::string>> texts;  ///< [rank][position]
-  std::size_t width = 1;                        ///< of the longest
-  std::size_t columns = 0;                      ///< of the longest rank
+  std::size_t width = 1;                        ///< characters of the longest
+  std::size_t columns = 0;                      ///< actions of the longest rank
 };
 
 Cells cells_of(const Schedule& schedule) {
@@ -57,7 +57,8 @@ Cells cells_of(const Schedule& schedule) {
   return cells;
 }
 
-/// The first position that the window of `shown` columns shows: the earliest fault a third from its left edge.
+/// Returns the first position that the window of `shown` columns shows: the earliest fault is a third from its left
+/// edge.
 std::size_t first_shown(const Faults& faults, std::size_t columns, std::size_t shown) {
   if (columns <= shown || faults.empty()) return 0;
   int earliest = std::numeric_limits<int>::max();

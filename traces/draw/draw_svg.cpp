@@ -24,7 +24,7 @@ constexpr double kLegendHeight = 34;
 constexpr double kDigitWidth = 6.4;
 constexpr int kTicks = 6;
 
-/// From the first start to the last end of compute.
+/// The time from the first start to the last end of compute.
 struct Extent {
   SimTime start = SimTime::max();
   SimTime end{0};
@@ -43,7 +43,7 @@ Extent compute_extent(const Timeline& timeline) {
   return extent;
 }
 
-/// Which of its rank's stages each stage is: 0 for the first.
+/// Returns [stage] its place among its rank's stages: 0 for the first.
 std::vector<int> chunk_of_stages(const Timeline& timeline) {
   std::map<int, int> seen;
   std::vector<int> chunks;
@@ -51,7 +51,7 @@ std::vector<int> chunk_of_stages(const Timeline& timeline) {
   return chunks;
 }
 
-/// 1, 2 or 5 times a power of ten: about `total` / kTicks.
+/// Returns 1, 2 or 5 times a power of ten, about `total` / kTicks.
 double tick_step(double total) {
   if (total <= 0) return 1;
   const double rough = total / kTicks;

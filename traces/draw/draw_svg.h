@@ -1,6 +1,6 @@
 #pragma once
-// Timelines as a picture (SVG): one panel below the other on one time axis, a row a rank, in the manner of the papers'
-// figures. A prediction above its measurement shows at a glance where they part.
+// Draws timelines as a picture (SVG): the panels stand one below the other on one time axis, with a row for each rank,
+// in the manner of the papers' figures. A prediction above its measurement shows at a glance where they part.
 
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace plumb { inline namespace traces {
 
-/// A self-contained SVG document, 1000 units wide. Compute actions are boxes coloured by operation, lighter for later
-/// chunks of a rank, with their micro-batch inside where it fits; messages and collectives are not drawn. Each panel
-/// begins at its timeline's first compute action. Deterministic.
+/// Returns a self-contained SVG document, 1000 units wide. Compute actions are boxes coloured by operation, lighter for
+/// later chunks of a rank, with their micro-batch inside where it fits; messages and collectives are not drawn. Each
+/// panel begins at its timeline's first compute action. Deterministic.
 std::string draw_svg(const std::vector<Timeline>& panels);
 
 }}  // namespace plumb::traces

@@ -1,5 +1,5 @@
 #pragma once
-// What the SVG pictures share: one colour an operation, and escaped text.
+// The SVG pictures share one colour for each operation, and the escaping of text.
 
 #include <array>
 #include <string>
@@ -15,16 +15,16 @@ struct OpColor {
   std::string_view label;
 };
 
-/// Of the operations that occupy a rank, in the order of a legend.
+/// The colours of the operations that occupy a rank, in the order of a legend.
 inline constexpr std::array<OpColor, 6> kOpColors = {
     OpColor{Op::kForward, "#4e79a7", "F forward"},   {Op::kBackward, "#59a14f", "B backward"},
     {Op::kInputGrad, "#8cc37e", "I input gradient"}, {Op::kWeightGrad, "#b6992d", "W weight gradient"},
     {Op::kRecompute, "#79706e", "R recompute"},      {Op::kOptimizerStep, "#e15759", "optimizer step"}};
 
-/// Of a compute operation; grey for messages, collectives and moves.
+/// Returns the colour of a compute operation; grey for messages, collectives and moves.
 std::string_view color_of(Op op);
 
-/// Text as it may stand in SVG or HTML.
+/// Returns the text as it may stand in SVG or HTML.
 std::string escaped(std::string_view text);
 
 }}  // namespace plumb::traces

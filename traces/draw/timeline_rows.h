@@ -1,5 +1,5 @@
 #pragma once
-// Where spans are drawn: the rows of a rank.
+// The rows of a rank on which its spans are drawn.
 
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace traces {
 
-/// Rows by (stream, n): spans of one stream that overlap lie on rows of their own.
+/// The rows by (stream, number): spans of one stream that overlap lie on rows of their own.
 struct RankRows {
   std::vector<std::int32_t> row;  ///< [span] index into `rows`
   struct Row {
@@ -18,8 +18,8 @@ struct RankRows {
   std::vector<Row> rows;  ///< by stream, then number
 };
 
-/// Each span, in list order, goes to the first row of its stream that is free at its start, also one without duration:
-/// it would be drawn inside another.
+/// Puts each span, in list order, on the first row of its stream that is free at its start. A span without duration
+/// takes a free row too: it would otherwise be drawn inside another.
 RankRows rows_of(const RankTimeline& rank);
 
 }}  // namespace plumb::traces

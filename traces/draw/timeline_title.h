@@ -1,5 +1,5 @@
 #pragma once
-// What a timeline of a schedule is called.
+// The title of a schedule's timeline.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace plumb { inline namespace traces {
 
-/// "1f1b p=4 m=8": p ranks, m micro-batches. "interleaved p=4 v=2 m=8" where a rank runs two parts of the model;
-/// "chimera p=4 m=8, 2 copies" where each part is on two stages.
+/// Returns "1f1b p=4 m=8" for p ranks and m micro-batches, "interleaved p=4 v=2 m=8" where a rank runs two parts of the
+/// model, and "chimera p=4 m=8, 2 copies" where each part is on two stages.
 std::string timeline_title(const Schedule& schedule);
 
 }}  // namespace plumb::traces

@@ -1,6 +1,7 @@
 #include "planner/price/collective/collective_price.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ LinkCost effective(const LinkSpec& link) {
   return {.latency = link.latency, .bytes_per_second = link.bytes_per_second * link.efficiency};
 }
 
-/// What a device exchanges with `others` of its node at once.
+/// Returns the rate at which a device exchanges bytes with `others` of its node at once.
 double inside_bandwidth(const CollectivePrices& prices, int others) {
   if (prices.mesh_devices < 2) return prices.node.bytes_per_second;
   return prices.node.bytes_per_second * std::min(1.0, static_cast<double>(others) / (prices.mesh_devices - 1));
@@ -30,7 +31,7 @@ double ring_bandwidth(const CollectivePrices& prices, const GroupPlacement& plac
   return std::min(inside_bandwidth(prices, placement.ranks_per_node - 1), nics);
 }
 
-/// One way round the ring, n-1 hops, with `volume` bytes over each link.
+/// Returns the time of one way round the ring, n-1 hops, with `volume` bytes over each link.
 Seconds ring_pass(const CollectivePrices& prices, const GroupPlacement& placement, double volume) {
   const int crossings = placement.nodes - 1;
   const int inside = placement.ranks - 1 - crossings;
@@ -48,7 +49,7 @@ Seconds all_to_all(const CollectivePrices& prices, const GroupPlacement& placeme
                           outside > 0 ? outside / prices.network.bytes_per_second : 0.0)};
 }
 
-/// Alpha-beta on rings.
+/// Returns the time by the alpha-beta model on rings.
 Seconds ring_time(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
                   std::int64_t bytes) {
   const auto buffer = static_cast<double>(bytes);
@@ -65,6 +66,8 @@ Seconds ring_time(const CollectivePrices& prices, const GroupPlacement& placemen
       return ring_pass(prices, placement, buffer);
     case CollectiveKind::kAllToAll:
       return all_to_all(prices, placement, buffer);
+    default:
+      assert(is_priced(kind));
   }
   return Seconds{0};
 }
@@ -92,7 +95,7 @@ const CollectiveTable* table_of(const CollectivePrices& prices, const GroupPlace
   return found == prices.tables.end() ? nullptr : &*found;
 }
 
-/// Between two measured sizes a straight line of log time over log bytes.
+/// Interpolates between two measured sizes: a straight line of log time over log bytes.
 Seconds interpolated(const CollectiveTable& table, std::int64_t bytes) {
   const auto above = std::ranges::lower_bound(table.bytes, bytes) - table.bytes.begin();
   if (table.bytes[above] == bytes) return table.times[above];

@@ -1,5 +1,5 @@
 #pragma once
-// Where the ranks of one group sit: how many nodes, how many ranks on each.
+// The placement of a group's ranks: the number of nodes, and the ranks on each.
 
 #include <vector>
 
@@ -11,15 +11,15 @@ namespace plumb { inline namespace planner {
 struct GroupPlacement {
   int ranks = 1;
   int nodes = 1;
-  int ranks_per_node = 1;  ///< on the node that has fewest of them
+  int ranks_per_node = 1;  ///< ranks on the node that has the fewest of them
 
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
 
-/// The worst placed tensor, context or data group among the devices of one pipeline rank: most nodes, then fewest ranks
-/// on a node.
+/// Returns the worst placed tensor, context or data group among the devices of one pipeline rank: the group with the
+/// most nodes, then with the fewest ranks on a node.
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
 
 }}  // namespace plumb::planner

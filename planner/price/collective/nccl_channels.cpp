@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLineRateCounted = 12.0 / 12.5;  // 100 Gb/s count as 12 GB/s
 
-// GB/s that the search tries for one channel, by generation, fastest first.
+// The search tries these GB/s for one channel, by generation, fastest first.
 constexpr double kInsideSpeeds[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 constexpr double kInsideSpeedsHopper[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 constexpr double kInsideSpeedsBlackwell[] = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
@@ -22,7 +22,7 @@ constexpr double kBetweenSpeedsHopper[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5,
 constexpr double kBetweenSpeedsBlackwell[] = {96, 86,   80, 48, 45.1, 42, 40,  30,  24,   22,
                                               20, 17.5, 15, 12, 6,    3,  2.4, 1.2, 0.24, 0.12};
 
-// What is counted of a link's line rate: NVLink by generation, PCIe.
+// NCCL counts these shares of a link's line rate: NVLink by generation, PCIe.
 constexpr double kNvlinkCounted[] = {20.0 / 25, 20.0 / 25, 20.6 / 25, 40.1 / 50};
 constexpr double kPcieCounted = 12.0 / 16;
 
@@ -40,7 +40,7 @@ std::span<const double> between_speeds(NcclGeneration generation) {
   return kBetweenSpeeds;
 }
 
-/// The fastest of the speeds that is at most `limit`; the slowest if none is.
+/// Returns the fastest of the speeds that is at most `limit`; the slowest if none is.
 double fastest_below(std::span<const double> speeds, double limit) {
   constexpr double kRounding = 1 + 1e-9;
   const auto found = std::ranges::find_if(speeds, [&](double speed) { return speed <= limit * kRounding; });
@@ -72,7 +72,7 @@ int nics_of(const NcclMachine& machine, const GroupPlacement& group) {
   return std::max(1, nics * group.ranks_per_node / machine.devices_per_node);
 }
 
-/// One channel a NIC, or as many as carry more over NICs that are faster than a channel.
+/// Returns one channel a NIC, or as many as carry more over NICs that are faster than a channel.
 NcclChannels across_nodes(const NcclMachine& machine, const GroupPlacement& group) {
   const std::span<const double> speeds = between_speeds(machine.spec.generation);
   const int nics = std::min(nics_of(machine, group), kMostChannels);
@@ -89,8 +89,8 @@ NcclChannels across_nodes(const NcclMachine& machine, const GroupPlacement& grou
   return best;
 }
 
-/// What a group's channels may carry at most where they cross the host. Its ranks are taken to be spread evenly over
-/// the node, as replicas of tensor groups are, and the node's groups to share the crossing evenly.
+/// Returns the rate to which crossing the host bounds a group's channels. It assumes that the group's ranks are spread
+/// evenly over the node, like replicas of tensor groups, and that the node's groups share the crossing evenly.
 double crossing_share(const NcclMachine& machine, const GroupPlacement& group) {
   const int nics = machine.spec.nics == 0 ? machine.devices_per_node : machine.spec.nics;
   const int devices_on_nic = std::max(1, machine.devices_per_node / nics);

@@ -10,7 +10,7 @@ namespace {
 constexpr int kLaunchConstants = 3;
 using Row = std::array<double, kLaunchConstants>;
 
-/// What each constant adds to the time, over the time; the last is 1 / bandwidth_scale.
+/// Returns the contribution of each constant to the time, over the time; the last is that of 1 / bandwidth_scale.
 Row row_of(const CollectiveObservation& observation) {
   const bool simple = observation.estimate.protocol == NcclProtocol::kSimple;
   const double measured = observation.measured.count();
@@ -21,7 +21,7 @@ double inner(const Row& a, const Row& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/// The inverse of the normal matrix over the chosen constants, zero elsewhere (Gauss-Jordan with pivots).
+/// Returns the inverse of the normal matrix over the chosen constants, zero elsewhere (Gauss-Jordan with pivots).
 std::array<Row, kLaunchConstants> inverse(const std::array<Row, kLaunchConstants>& matrix,
                                           const std::vector<int>& chosen) {
   const std::size_t size = chosen.size();
@@ -49,7 +49,8 @@ std::array<Row, kLaunchConstants> inverse(const std::array<Row, kLaunchConstants
   return result;
 }
 
-/// Constants that the rows tell apart: one column of a single message size says nothing of the other.
+/// Returns the constants that the rows tell apart: observations of a single message size cannot tell a launch from the
+/// scale.
 std::vector<int> determined(const std::vector<Row>& rows, std::vector<int> chosen) {
   constexpr double kDistinct = 1e-6;
   for (const int launch : {0, 1}) {
@@ -118,7 +119,7 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
   const auto spare = static_cast<double>(observations.size()) - static_cast<double>(chosen.size());
   if (spare < 1) return fit;
   for (const int i : chosen) fit.standard_error[i] = std::sqrt(squares / spare * covariance[i][i]);
-  // d(1/x) = dx / x^2
+  // The error of the scale follows from d(1/x) = dx / x^2.
   if (fit.standard_error[2]) *fit.standard_error[2] /= constants[2] * constants[2];
   return fit;
 }

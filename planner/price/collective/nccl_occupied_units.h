@@ -1,6 +1,7 @@
 #pragma once
-// What a collective takes of the device beside which it runs. NCCL starts one block of threads for each channel, which
-// holds a compute unit for as long as the collective lasts, whatever the unit would have computed meanwhile:
+// The compute units that a collective takes from the device beside whose compute it runs. NCCL starts one block of
+// threads for each channel, which holds a compute unit as long as the collective lasts, whatever the unit would have
+// computed:
 //
 //   compute that lasts T alone, beside a collective of t <= T:   T + t * occupied / units
 //
@@ -12,7 +13,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// Compute units that a collective of the group holds; 0 where it has one rank.
+/// Returns the compute units that a collective of the group holds; 0 where it has one rank.
 int occupied_units(const NcclMachine& machine, const GroupPlacement& group);
 
 }}  // namespace plumb::planner

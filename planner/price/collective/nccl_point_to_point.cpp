@@ -28,7 +28,7 @@ Seconds latency_of(const NcclMachine& machine, const GroupPlacement& group, Nccl
   return Seconds{(base_latency_us(NcclAlgorithm::kRing, protocol) + batches * hop_us) * kMicro};
 }
 
-/// One rank's share of its node's NICs.
+/// Returns one rank's share of its node's NICs.
 double nic_share(const NcclMachine& machine) {
   return between_bytes_per_second(machine, {.ranks = 2, .nodes = 2, .ranks_per_node = 1});
 }

@@ -22,7 +22,7 @@ std::size_t by_nodes(int nodes) {
   return static_cast<std::size_t>(std::min(nodes, 3) - 1);
 }
 
-// [algorithm][protocol]: Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT; LL, LL128, Simple.
+// Tables by [algorithm][protocol]: Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT; LL, LL128, Simple.
 constexpr double kBase[kNcclAlgorithmCount][kNcclProtocolCount] = {{6.8, 14, 8.4}, {6.6, 14, 8.4}, {}, {}, {}, {},
                                                                    {8, 8, 8}};
 constexpr double kHop[3][kNcclAlgorithmCount][kNcclProtocolCount] = {
@@ -30,7 +30,7 @@ constexpr double kHop[3][kNcclAlgorithmCount][kNcclProtocolCount] = {
     {{1, 1.9, 4}, {1, 2.5, 5.7}, {0, 0, 3.7}, {0, 0, 2.8}, {}, {}, {0, 0, 4}},
     {{5, 8.5, 14}, {2.7, 4, 14}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
-// [generation] and [generation][nodes].
+// Tables by [generation] and by [generation][nodes].
 constexpr double kLLOneNode[kGenerationCount] = {39, 87.7, 141, 282};
 constexpr double kRingLL128[kGenerationCount] = {20, 20, 36.7, 40};
 constexpr double kTreeLL128[kGenerationCount][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
@@ -39,7 +39,7 @@ constexpr double kTreeSimple[kGenerationCount][3] = {
 constexpr double kNvlsTree[kGenerationCount][3] = {{}, {}, {0, 57.7, 45.5}, {0, 96, 80}};
 constexpr double kNvlsEfficiency[kGenerationCount] = {0, 0, 0.85, 0.74};
 
-// [protocol][floor(log2(bytes / 64))]
+// A table by [protocol][floor(log2(bytes / 64))].
 constexpr int kCorrectedSizes = 23;
 constexpr double kTreeCorrection[kNcclProtocolCount][kCorrectedSizes] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},

@@ -11,7 +11,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// One path's question: machine, group and graphs, algorithm and protocol.
+/// One path's inputs: machine, group and graphs, algorithm and protocol.
 struct PathQuestion {
   const NcclMachine& machine;
   const GroupPlacement& group;
@@ -106,7 +106,7 @@ double nvls_bus(const PathQuestion& q) {
   return channels.count * speed;
 }
 
-/// Bytes a second of the algorithm.
+/// Returns the bytes a second of the algorithm.
 double bandwidth(const PathQuestion& q) {
   const GroupPlacement& group = q.group;
   const NcclChannels& channels = q.algorithm == NcclAlgorithm::kTree ? q.graphs.tree : q.graphs.ring;
@@ -139,7 +139,7 @@ double bandwidth(const PathQuestion& q) {
   return 0;
 }
 
-/// Microseconds.
+/// Returns the microseconds of latency.
 double latency_us(const PathQuestion& q) {
   const NcclSpec& spec = q.machine.spec;
   const GroupPlacement& group = q.group;
@@ -177,7 +177,7 @@ double latency_us(const PathQuestion& q) {
   return 0;
 }
 
-/// The factor on a ring's latency in its plateau.
+/// Returns the factor on a ring's latency in its plateau.
 double plateau(const NcclTuning& tuning, std::int64_t bytes) {
   constexpr std::int64_t kLeastBytes = 64;
   if (tuning.kind != CollectiveKind::kAllReduce || tuning.group.nodes == 1) return 1;

@@ -1,15 +1,15 @@
 #pragma once
-// NCCL's own estimate of a collective, and what it chooses by it.
+// NCCL's own estimate of a collective, and the algorithm and protocol that it chooses by it.
 //
 //   const NcclTuning tuning = nccl_tuning(machine, {.ranks = 8}, CollectiveKind::kAllReduce);
 //   const NcclEstimate chosen = nccl_choice(tuning, 1 << 30);    // NVLS Simple on 8 H100
 //
-// time = latency + bytes / bandwidth for each pair of algorithm and protocol; the least of them is chosen. With n ranks
-// on N nodes, g = n / N, hop times of the tables (tables.h), L the NIC's latency (twice for Simple, which flushes):
+// time = latency + bytes / bandwidth for each pair of algorithm and protocol; NCCL chooses the least. With n ranks on N
+// nodes, g = n / N, the hop times of nccl_tables.h, L the NIC's latency (twice for Simple, which flushes):
 //   ring           latency  base + (steps - crossings) max(inside, post) + crossings (network + L)
 //                  steps 2(n-1) all-reduce, n-1 gather and scatter; crossings 2(N-1), N-1; x 1.4 (1.9 before Ampere)
-//                  for Simple all-reduces on several nodes of 64 bytes and more a channel and rank bandwidth channels x
-//                  speed (LL half of it, LL128 .92, both capped) x n / steps
+//                  for Simple all-reduces on several nodes of 64 bytes and more a channel and rank
+//                  bandwidth channels x speed (LL half of it, LL128 .92, both capped) x n / steps
 //   ring, broadcast  latency  base + hop; bandwidth that of the bus
 //   tree           latency  base + 2 ((g-1) inside + floor(log2 N) (network + L)); all-reduce only
 //                  bandwidth min(.92 bus, cap) / 2, LL / 3.8, LL128 x 7/9 on one node and 15/16 on more; x .85 where
@@ -22,9 +22,9 @@
 //   CollNetChain   latency  2 (g-1) inside + network + L
 //   PAT            latency  base + floor(log2 N) (network + L) / 3.5 + 2.8 n; gather and scatter, one rank a node
 //                  bandwidth .75 bus
-// A rank alone on its node waits for the network as a tree's hop does. On one node the cap of NVLS by NIC speed, which
-// NCCL applies too, is left out: it makes published Blackwell runs 14 % too slow.
-// Source: NVIDIA/nccl v2.30.7 src/graph/tuning.cc, Copyright NVIDIA Corporation, Apache-2.0; facts restated.
+// A rank alone on its node waits for the network like a tree's hop. NCCL also caps NVLS by NIC speed on one node. That
+// cap is left out: it makes published Blackwell runs 14 % too slow. Source: NVIDIA/nccl v2.30.7 src/graph/tuning.cc,
+// Copyright NVIDIA Corporation, Apache-2.0; facts restated.
 
 #include <array>
 #include <cstdint>
@@ -43,7 +43,7 @@ struct NcclPath {
   double bytes_per_second = 0;
 };
 
-/// Everything but the size.
+/// The part of the model that does not depend on the size.
 struct NcclTuning {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   GroupPlacement group;
@@ -59,18 +59,18 @@ struct NcclEstimate {
   Seconds transfer{0};  ///< bytes over bandwidth
 };
 
-/// `kind` is any but all-to-all (point_to_point.h); a group of two ranks or more.
+/// Returns the tuning of a group of two ranks or more; `kind` is any but all-to-all (nccl_point_to_point.h).
 NcclTuning nccl_tuning(const NcclMachine& machine, const GroupPlacement& group, CollectiveKind kind);
 
-/// What NCCL takes for `bytes`, the whole buffer of one rank (of the gathered result for all-gather), among all enabled
-/// paths, or among those of `only`. `only` must be enabled.
+/// Returns the path that NCCL takes for `bytes`, the whole buffer of one rank (the gathered result for all-gather),
+/// among all enabled paths, or among those of `only`. `only` must be enabled.
 NcclEstimate nccl_choice(const NcclTuning& tuning, std::int64_t bytes, std::optional<NcclAlgorithm> only = {});
 
-/// What it lasts once the cluster's own constants are applied: what is chosen does not depend on them.
+/// Returns the time with the cluster's own constants; the choice does not depend on them.
 Seconds calibrated(const NcclCalibration& calibration, const NcclEstimate& estimate);
 
-/// Channels (thread blocks) and threads of each that the chosen path launches: fewer where a thread would have less
-/// than its share to move (8 bytes for LL and LL128, for a ring's LL times the ranks; 64 for Simple).
+/// Channels (thread blocks) that the chosen path launches, and threads of each. They are fewer where a thread would
+/// have less than its share to move (8 bytes for LL and LL128, for a ring's LL times the ranks; 64 for Simple).
 struct NcclLaunch {
   int channels = 0;
   int threads = 0;

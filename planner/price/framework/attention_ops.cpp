@@ -10,7 +10,7 @@ double score_bytes(const LayerContext& c) {
          static_cast<double>(c.work.sequence) / c.work.context_parallel * c.bytes.activation;
 }
 
-/// Kernels of scale, mask and the way to fp32 and back, where softmax is not fused.
+/// Kernels of scale, mask and the conversions to fp32 and back, where softmax is not fused.
 constexpr int kUnfusedLaunches = 10;
 
 /// The fused softmax's kernel works on blocks of rows of batch times heads.
@@ -26,7 +26,8 @@ double rotary_bytes(const LayerContext& c) {
   return 2 * c.sizes.tokens * heads * static_cast<double>(c.layer.rotary_size) * c.bytes.activation;
 }
 
-/// Latent attention: what the compressed keys and values become, without the turned channels that all heads share.
+/// Latent attention: channels into which the compressed keys and values are projected, without the turned channels that
+/// all heads share.
 double kv_up_channels(const LayerContext& c) {
   return c.sizes.heads * static_cast<double>(c.layer.head_size - c.layer.rotary_size) + c.sizes.value;
 }
@@ -52,7 +53,7 @@ double kv_bytes(const LayerContext& c) {
   return channels * c.sizes.tokens * c.bytes.activation;
 }
 
-/// What a context-parallel group exchanges for one pass over the core. A ring moves what an all-gather does.
+/// Adds the collectives of a context-parallel group for one pass over the core. A ring moves as much as an all-gather.
 void exchange_context(const LayerContext& c, const PassBuilder& pass, bool backward) {
   if (c.work.context_parallel == 1) return;
   if (c.stack.context == ContextKind::kUlysses) {

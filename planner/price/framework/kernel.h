@@ -1,7 +1,7 @@
 #pragma once
-// What a framework's rank does for one layer and one micro-batch: kernels with their own shapes and bytes, and the
-// collectives around them. The lists are made by framework/transformer_ops.h and framework/vocabulary_ops.h, and timed
-// by framework/kernel_time.h.
+// The work of a framework's rank for one layer and one micro-batch: kernels with their own shapes and bytes, and the
+// collectives around them. framework/transformer_ops.h and framework/vocabulary_ops.h make the lists, and
+// framework/kernel_time.h times them.
 
 #include <cstdint>
 #include <string_view>
@@ -13,22 +13,22 @@
 
 namespace plumb { inline namespace planner {
 
-/// Kernels that are alike.
+/// One or more equal kernels.
 struct DeviceKernel {
   enum class Kind : std::uint8_t { kGemm, kAttentionForward, kAttentionBackward, kTraffic };
   std::string_view name;
   Kind kind = Kind::kTraffic;
-  GemmShape shape{};                   ///< GEMMs only; of one kernel
+  GemmShape shape{};                   ///< GEMMs only: shape of one kernel
   GemmForm form = GemmForm::kForward;  ///< GEMMs only
   std::int64_t alignment = 0;          ///< GEMMs only: elements of a row in memory; 0: aligned
   bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
   bool wide = false;                   ///< GEMMs only: weights in the wider precision
-  bool routed = false;                 ///< of routed experts, their exchange included
-  bool biased = false;                 ///< of routed experts whose biases are added by kernels of their own
+  bool routed = false;                 ///< kernel of routed experts or of their exchange
+  bool biased = false;                 ///< kernel of routed experts whose biases are added by kernels of their own
   double flops = 0;                    ///< attention only
   double sequence = 0;                 ///< attention only: tokens of a query's past and future
-  double bytes = 0;                    ///< that must cross memory once
-  int launches = 1;                    ///< that the host makes for it
+  double bytes = 0;                    ///< bytes that must cross memory once
+  int launches = 1;                    ///< launches that the host makes for it
 };
 
 /// A collective of one rank's group.
@@ -37,8 +37,8 @@ struct KernelExchange {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t bytes = 0;  ///< the whole buffer of one rank
   int count = 1;
-  int experts = 0;  ///< an exchange of tokens in which one for several experts of a rank travels once: of so many
-  int picks = 0;    ///< as many experts a token, of which `bytes` counts each
+  int experts = 0;  ///< experts of an exchange that sends one copy for several experts of a rank; 0: other collectives
+  int picks = 0;    ///< experts that a token picks, each of which `bytes` counts
 };
 
 struct PassOps {
@@ -50,15 +50,15 @@ struct LayerOps {
   PassOps forward;
   PassOps input_grad;
   PassOps weight_grad;
-  PassOps rebuild_selective;  ///< what StackSpec::selective rebuilds
+  PassOps rebuild_selective;  ///< kernels that StackSpec::selective rebuilds
   PassOps rebuild_full;       ///< a transformer layer's forward again
 };
 
 /// Bytes of one element.
 struct ElementBytes {
   double activation = 2;
-  double gathered = 2;  ///< of what a tensor group gathers: 1 where it is quantized before
-  double gradient = 4;  ///< of the buffer in which weight gradients accumulate
+  double gathered = 2;  ///< of a tensor that a tensor group gathers: 1 if quantized before
+  double gradient = 4;  ///< of the buffer where weight gradients accumulate
   double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
 };
 

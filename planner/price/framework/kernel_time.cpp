@@ -11,15 +11,16 @@ double memory_rate(const DeviceSpec& device) {
   return device.memory_bytes_per_second * device.memory_efficiency;
 }
 
-/// How much longer a product takes whose rows are not aligned to 16 bytes.
+/// Returns the factor on the time of a product whose rows are not aligned to 16 bytes.
 double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
   if (kernel.alignment % 8 == 0) return 1;
   if (!kernel.batched) return device.misaligned_rows;
   return kernel.alignment % 4 == 0 ? device.misaligned_by_4 : device.misaligned_by_2;
 }
 
-/// What a product of routed experts reaches of the rate of one as large: the fill and drain of each expert's own
-/// product cost as much as so many rows of it, and casts or biases between them keep the streams apart.
+/// Returns the share of an equally large product's rate that a product of routed experts reaches. Fill and drain of
+/// each expert's own product cost as much as so many rows of it, and casts or biases between them keep the streams
+/// apart.
 double grouped_share(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel, bool measured) {
   if (!kernel.routed || kernel.wide) return 1;
   const double rows = kernel.form == GemmForm::kWeightGrad ? kernel.shape.k : kernel.shape.m;

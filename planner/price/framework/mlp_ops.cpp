@@ -5,13 +5,13 @@ namespace {
 
 using enum GemmForm;
 
-/// One block of up projection, activation and down projection over `rows` tokens, `count` of them side by side.
+/// A block of up projection, activation and down projection over `rows` tokens, `count` of them side by side.
 struct FeedForwardProducts {
   double rows;
   double up;
   double ffn;
   double count = 1;
-  double kernels = 1;  ///< of each product
+  double kernels = 1;  ///< kernels of each product
   bool routed = false;
 };
 
@@ -24,12 +24,13 @@ FeedForwardProducts shared_block(const LayerContext& c) {
   return {.rows = c.sizes.tokens, .up = up_products(c.layer) * ffn, .ffn = ffn};
 }
 
-/// Tokens that this rank sends through the router: its share of the sequence where experts are not divided themselves.
+/// Returns the tokens that this rank sends through the router: its share of the sequence where experts are not divided
+/// themselves.
 double routed_tokens(const LayerContext& c) {
   return c.work.sequence_parallel ? c.sizes.tokens / c.work.tensor_parallel : c.sizes.tokens;
 }
 
-/// Copies of tokens that one rank's experts compute.
+/// Returns the copies of tokens that one rank's experts compute.
 double expert_rows(const LayerContext& c) {
   return routed_tokens(c) * static_cast<double>(c.layer.experts_per_token) * c.work.experts.tensor *
          expert_load(c.layer, c.stack);
@@ -52,8 +53,8 @@ bool biases_apart(const LayerContext& c) {
   return c.layer.linear_bias && !c.stack.fused_expert_bias;
 }
 
-/// Biases of experts outside the products (Megatron-Core's TEGroupedMLP): b p in fp32 for each expert, the sum,
-/// the experts joined, and the way back to 16 bit; gates are clamped and joined by kernels of their own.
+/// Adds biases of experts outside the products (Megatron-Core's TEGroupedMLP): b p in fp32 for each expert, the sum,
+/// the experts joined, and the conversion to 16 bit. Kernels of their own clamp and join the gates.
 void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   if (!block.routed || !biases_apart(c)) return;
   const double a = c.bytes.activation;
@@ -64,7 +65,8 @@ void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const F
   if (up_products(c.layer) > 1) pass.traffic("clamp", rows * block.up * 4 * a, 3);
 }
 
-/// Its backward: both casts, the gradient of each bias by a product and a sum, that of the weights p likewise.
+/// Adds the backward of these biases: both casts, the gradient of each bias by a product and a sum, and the gradient of
+/// the weights p in the same way.
 void expert_bias_input_grad(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   if (!block.routed || !biases_apart(c)) return;
   const double a = c.bytes.activation;
@@ -79,7 +81,7 @@ void block_forward(const LayerContext& c, const PassBuilder& pass, const FeedFor
                    bool without_down) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
-  if (block.routed) pass.cast(block.rows * block.count * h, block.kernels);  // a dense block's norm does
+  if (block.routed) pass.cast(block.rows * block.count * h, block.kernels);  // a dense block's norm casts its output
   pass.gemm("up", block.rows, block.up, h, kForward, block.count);
   pass.launch_last(block.kernels);
   if (!c.stack.fused_activation && c.layer.linear_bias) pass.traffic("bias", 2 * output);
@@ -123,7 +125,7 @@ void block_weight_grad(const LayerContext& c, const PassBuilder& pass, const Fee
   pass.launch_last(block.kernels);
 }
 
-/// Router, permutation and the exchange of tokens, one way.
+/// Adds the router, the permutation and the exchange of tokens, one way.
 void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
   const double copies = expert_rows(c) * static_cast<double>(c.layer.hidden) * c.bytes.activation;
   if (to_experts) {

@@ -13,22 +13,23 @@ class PassBuilder {
  public:
   PassBuilder(PassOps& pass, ElementBytes bytes) : pass_(pass), bytes_(bytes) {}
 
-  /// y [m,n] = x [m,k] W^T, or the input's gradient.
+  /// Adds y [m,n] = x [m,k] W^T, or the input's gradient.
   void gemm(std::string_view name, double m, double n, double k, GemmForm form = GemmForm::kForward,
             double count = 1) const {
     add_gemm(name, {m, n, k, count}, form, (m * k + k * n + m * n) * count * bytes_.activation);
   }
 
-  /// The last product is not quantized under fp8.
+  /// Marks the last product as not quantized under fp8.
   void widen_last() const { last_product().wide = true; }
 
-  /// The last product is launched as so many kernels.
+  /// Launches the last product as so many kernels.
   void launch_last(double kernels) const { last_product().launches = static_cast<int>(kernels); }
 
-  /// The last product's rows lie `elements` apart in memory.
+  /// Sets the distance of the last product's rows in memory to `elements`.
   void align_last(double elements) const { last_product().alignment = static_cast<std::int64_t>(elements); }
 
-  /// dW [m,n] += dy^T x over k rows; `fused` adds to the gradient buffer itself, otherwise a kernel does behind it.
+  /// Adds dW [m,n] += dy^T x over k rows. A `fused` product adds to the gradient buffer itself; otherwise a kernel
+  /// behind it does.
   void weight_gradient(std::string_view name, double m, double n, double k, bool fused, double count = 1) const {
     const double inputs = (m * k + k * n) * count * bytes_.activation;
     const double outputs = m * n * count;
@@ -40,7 +41,7 @@ class PassBuilder {
     traffic("gradient accumulation", outputs * (bytes_.activation + 2 * bytes_.gradient));
   }
 
-  /// Batched product of two activations, `size` being the head's, along which they lie in memory.
+  /// Adds a batched product of two activations that lie in memory along a head of `size` elements.
   void batched(std::string_view name, double m, double n, double k, double count, double size) const {
     pass_.kernels.push_back({.name = name,
                              .kind = DeviceKernel::Kind::kGemm,
@@ -54,13 +55,13 @@ class PassBuilder {
     if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes, .launches = launches});
   }
 
-  /// Quantizes activations for a product, in as many kernels.
+  /// Adds so many kernels that quantize activations for a product.
   void cast(double elements, double kernels = 1) const {
     traffic("cast", elements * bytes_.cast, static_cast<int>(kernels));
   }
 
-  /// What is appended from the `first` kernel on belongs to routed experts, but for the router; `biased`: their biases
-  /// are added by kernels of their own.
+  /// Marks the kernels from the `first` on, except the router, as routed experts'. `biased`: kernels of their own add
+  /// the experts' biases.
   std::size_t kernel_count() const { return pass_.kernels.size(); }
   void mark_routed(std::size_t first, bool biased) const {
     for (std::size_t i = first; i < pass_.kernels.size(); ++i) {
@@ -79,7 +80,8 @@ class PassBuilder {
     pass_.exchanges.push_back({group, kind, static_cast<std::int64_t>(bytes), count});
   }
 
-  /// All-to-all of `picks` copies of each token to `experts` experts, copies for one rank sent once (KernelExchange).
+  /// Adds an all-to-all of `picks` copies of each token to `experts` experts; copies for one rank are sent once
+  /// (KernelExchange).
   void exchange_tokens(double bytes, int experts, int picks) const {
     pass_.exchanges.push_back({.group = Group::kExpert,
                                .kind = CollectiveKind::kAllToAll,

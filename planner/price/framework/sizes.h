@@ -1,6 +1,6 @@
 #pragma once
-// A layer's sizes on one rank of a framework, in doubles: every list of kernels and every sum of bytes starts from
-// these.
+// Sizes of a layer on one rank of a framework, in doubles: every list of kernels and every sum of bytes starts from
+// them.
 
 #include <cmath>
 
@@ -23,7 +23,7 @@ struct RankSizes {
   double up = 0;        ///< 2 f / t if gated, else f / t
 };
 
-/// What the lists of a layer's parts are made from.
+/// The inputs from which the lists of a layer's parts are made.
 struct LayerContext {
   const TransformerLayer& layer;
   const LayerWork& work;
@@ -49,15 +49,16 @@ inline RankSizes rank_sizes(const TransformerLayer& layer, const LayerWork& work
   return sizes;
 }
 
-/// Tokens that the fullest rank's experts compute over the mean: what the stack says, as far as a capacity allows; the
-/// whole capacity where experts are padded to it (Megatron's moe_expert_capacity_factor and
+/// Returns the tokens that the fullest rank's experts compute over the mean: the stack's expert_imbalance, bounded by a
+/// capacity; the whole capacity where experts are padded to it (Megatron's moe_expert_capacity_factor and
 /// moe_pad_expert_input_to_capacity).
 inline double expert_load(const TransformerLayer& layer, const StackSpec& stack) {
   if (layer.capacity_factor <= 0) return stack.expert_imbalance;
   return stack.padded_experts ? layer.capacity_factor : std::fmin(stack.expert_imbalance, layer.capacity_factor);
 }
 
-/// Pairs of query and key that one rank computes for each head: the causal half of s^2 where it is skipped, over c.
+/// Returns the pairs of query and key that one rank computes for each head: s^2, or its causal half where the other is
+/// skipped, over c.
 inline double attention_pairs(const TransformerLayer& layer, const LayerWork& work, bool causal_skipped) {
   const auto s = static_cast<double>(work.sequence);
   const double w = layer.window > 0 ? std::fmin(s, static_cast<double>(layer.window)) : s;

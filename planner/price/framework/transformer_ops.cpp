@@ -6,7 +6,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// Residual streams in bytes.
+/// Returns the bytes of a residual stream.
 double stream_bytes(const LayerContext& c) {
   return c.sizes.stream * c.bytes.activation;
 }
@@ -17,7 +17,7 @@ double residual_bytes(const LayerContext& c) {
   return c.sizes.residual * c.bytes.activation;
 }
 
-/// One branch's end: bias, dropout and residual.
+/// Adds the end of one branch: bias, dropout and residual.
 void branch_end_forward(const LayerContext& c, const PassBuilder& pass) {
   const double es = residual_bytes(c);
   if (c.stack.fused_bias_dropout || (c.layer.dropout == 0 && !c.layer.linear_bias)) {
@@ -48,8 +48,9 @@ void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
   pass.traffic("residual", 3 * residual_bytes(c));
 }
 
-/// Column- and row-parallel products: `branches` begin, and `ends` of them are summed. NCCL gathers and scatters along
-/// the first dimension; where the sequence is another, the whole stream is read and written once more.
+/// Adds the collectives of column- and row-parallel products: `branches` begin, and `ends` of them are summed. NCCL
+/// gathers and scatters along the first dimension; where that is not the sequence, the whole stream is read and written
+/// once more.
 void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branches, int ends) {
   if (c.work.tensor_parallel == 1) return;
   const double e = stream_bytes(c);
@@ -64,13 +65,15 @@ void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branche
   }
 }
 
-/// Under fp8 what the tensor group gathers in 16 bit is quantized whole by every rank; otherwise a norm has done it.
+/// Adds the cast of a gathered input. Under fp8 every rank quantizes the whole of what the tensor group gathers in 16
+/// bit; otherwise a norm has quantized it.
 void cast_gathered(const LayerContext& c, const PassBuilder& pass) {
   const bool gathered = c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.bytes.gathered > 1;
   if (gathered) pass.cast(c.sizes.stream);
 }
 
-/// Attention, and the MLP unless experts that are not divided exchange their tokens themselves.
+/// Returns the branches that use the tensor group: attention, and the MLP unless undivided experts exchange their
+/// tokens themselves.
 int tensor_branches(const LayerContext& c) {
   return c.layer.experts > 0 && c.layer.shared_ffn == 0 && c.work.sequence_parallel && c.work.experts.tensor == 1 ? 1
                                                                                                                   : 2;
@@ -93,8 +96,8 @@ void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
   exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
 }
 
-/// All but the results of every second product in the order queries, keys, values, projection, gate, up, down, of
-/// attention's core and of the tensor group's reductions, up to the last tensor that the backward needs.
+/// Rebuilds all but the results of every second product (in the order queries, keys, values, projection, gate, up,
+/// down), of attention's core and of the tensor group's reductions, up to the last tensor that the backward needs.
 void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) {
   norm_forward(c, pass);
   cast_gathered(c, pass);

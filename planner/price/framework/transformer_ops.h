@@ -11,17 +11,15 @@
 //             products, dropout 2.5 A, softmax 3 A, or one fused kernel of 2.5 times the forward's FLOPs; QKV gradients
 //             joined 9 E / t
 //   tensor    Shoeybi et al. 2019: all-reduces of E, two forward and two backward; with sequence parallelism
-//   (Korthikanti et
-//             al. 2022) an all-gather and a reduce-scatter for each, and two more all-gathers before the weight
-//             gradients (StackSpec::regathered_inputs); each with a copy where the sequence is not the first dimension
-//             (copied_collectives); under fp8 inputs gathered in 16 bit are quantized whole by every rank
+//             (Korthikanti et al. 2022) an all-gather and a reduce-scatter for each, and two more all-gathers before
+//             the weight gradients (StackSpec::regathered_inputs); each with a copy where the sequence is not the first
+//             dimension (copied_collectives); under fp8 inputs gathered in 16 bit are quantized whole by every rank
 //   context   a ring or an all-gather of keys and values, or four all-to-alls (Ulysses)
-//   selective recomputation: attention's core, or every second product and all that is bound by memory, of which the
-//             reduced results of the tensor group are kept (torchtitan models/llama/parallelize_llama.py, 2024), or
-//             both norms and routed experts' activations (Megatron-Core's output-discarding checkpoints)
 //   experts   router, permutation, all-to-all of k T h elements, grouped products by rows an expert, and back
-// Where the fused softmax does not take the shape (StackSpec::fused_softmax_rows), scale, mask and softmax are kernels
-// of their own: 6 A more each way.
+// Selective recomputation rebuilds attention's core; or every second product and all memory-bound kernels, while the
+// tensor group's reduced results are kept (torchtitan models/llama/parallelize_llama.py, 2024); or both norms and
+// routed experts' activations (Megatron-Core's output-discarding checkpoints). Where the fused softmax does not take
+// the shape (StackSpec::fused_softmax_rows), scale, mask and softmax are separate kernels: 6 A more each way.
 
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"

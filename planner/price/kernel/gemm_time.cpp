@@ -7,14 +7,14 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// Edges in units of the middle tile, and the share of the peak efficiency that a kernel of that tile reaches.
+/// An output tile: its edges in units of the middle tile, and the share of the peak efficiency that its kernel reaches.
 struct Tile {
   double rows;
   double columns;
   double share;
 };
 constexpr Tile kTiles[] = {{2, 1, 1.0}, {1, 2, 1.0}, {1, 1, .95}, {1, .5, .80}, {.5, 1, .80}, {.5, .5, .60}};
-constexpr double kSplitsOfK[] = {1, 2, 4, 8};  // of K
+constexpr double kSplitsOfK[] = {1, 2, 4, 8};  // parts into which K is divided
 
 double tiled_seconds(const DeviceSpec& device, double peak, const GemmShape& shape, double bytes_per_second) {
   const double unit_rate = peak * device.gemm_efficiency / device.compute_units;

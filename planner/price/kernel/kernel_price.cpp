@@ -38,7 +38,7 @@ KernelKind update_of(Optimizer optimizer) {
   }
 }
 
-/// Elements that one update has; 0: it is none.
+/// Returns the elements that one update has; 0 if the call is no update.
 std::int64_t updated_elements(const KernelCall& call) {
   switch (call.kind) {
     case KernelKind::kAdamW:
@@ -63,7 +63,7 @@ double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
   double bytes = call.elements_moved * static_cast<double>(prices.element_bytes);
   if (is_product(call.kind) && adds_up(static_cast<GemmForm>(call.shape[4]))) {
     const auto accumulated =
-        2 * static_cast<double>(call.shape[0] * call.shape[1] * call.shape[3]);  // read and written
+        2 * static_cast<double>(call.shape[0] * call.shape[1] * call.shape[3]);  // accumulators are read and written
     bytes += accumulated * static_cast<double>(prices.gradient_bytes - prices.element_bytes);
   }
   return bytes;
@@ -74,7 +74,8 @@ bool is_convolution(KernelKind kind) {
          kind == KernelKind::kConvolutionWeightGrad;
 }
 
-/// The product that a convolution stands for: pixels of the output by filters by numbers of a filter, group by group.
+/// Returns the product that a convolution stands for: pixels of the output by filters by numbers of a filter, group by
+/// group.
 GemmShape implicit_product(const KernelCall& call) {
   const std::vector<std::int64_t>& shape = call.shape;
   const auto windows = [&](std::size_t i) {
@@ -89,7 +90,7 @@ GemmShape implicit_product(const KernelCall& call) {
   return {.m = filters, .n = numbers, .k = pixels, .count = groups};
 }
 
-/// What of a shape is no size but a choice between programs.
+/// Returns the entry of a shape that is no size but a choice between programs.
 std::int64_t variant_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   switch (kind) {
     case KernelKind::kGemm:

@@ -7,7 +7,8 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// `fixed_bytes` is the size of an element of what does not grow with the samples: weights, or their gradients.
+/// Returns the time of a kernel. `fixed_bytes` is the size of an element that does not grow with the samples: a weight
+/// or its gradient.
 Seconds graph_kernel_time(const KernelPrices& kernels, const GraphKernel& kernel, std::int64_t samples,
                           std::int64_t fixed_bytes, GemmForm form) {
   const auto grown = static_cast<double>(samples);

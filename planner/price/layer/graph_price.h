@@ -1,8 +1,8 @@
 #pragma once
-// What a node of a layer graph lasts on one device, pass by pass. A node that the executor runs has the kernels of
-// kernels/layer/layer.h; of the others products are priced by tiles and waves (price/kernel/gemm_time.h), a convolution
-// as its implicit product, everything else by the bytes that cross memory. Where the cluster has measured products,
-// they correct both.
+// The time of a node of a layer graph on one device, pass by pass. A node that the executor runs has the kernels of
+// kernels/layer/layer.h. For the other nodes, products are priced by tiles and waves (price/kernel/gemm_time.h), a
+// convolution as its implicit product, and all other kernels by the bytes that cross memory. Where the cluster has
+// measured products, they correct both.
 
 #include <cstdint>
 
@@ -12,10 +12,11 @@
 
 namespace plumb { inline namespace planner {
 
-/// `samples` is a micro-batch's.
+/// Returns the prices of a node for a micro-batch of so many samples.
 LayerPrice graph_node_price(const KernelPrices& kernels, const GraphNode& node, std::int64_t samples);
 
-/// One optimizer step of the node's parameters on one rank, which updates 1 / `shards` of each tensor.
+/// Returns the time of an optimizer step of the node's parameters on one rank, which updates 1 / `shards` of each
+/// tensor.
 Seconds graph_optimizer_time(const KernelPrices& kernels, const GraphNode& node, int shards);
 
 }}  // namespace plumb::planner

@@ -16,13 +16,13 @@ const GroupPlacement& placement_in(const InnerGroups& groups, Group group) {
   return group == Group::kExpert ? groups.expert : groups.tensor;
 }
 
-/// The bytes that are on the wire in the part of a collective's time that blocks.
+/// Returns the bytes that are on the wire in the part of a collective's time that blocks.
 std::int64_t shown_bytes(std::int64_t bytes, double shown) {
   return shown == 1 ? bytes : static_cast<std::int64_t>(shown * static_cast<double>(bytes));
 }
 
-/// Share of a token's copies that are the first for one of `parts` equal parts of the experts: of `picks` different
-/// ones among `experts`, the expected number of parts that hold one, over picks.
+/// Returns the share of a token's copies that are the first for one of `parts` equal parts of the experts: the expected
+/// number of parts that hold one of `picks` different ones among `experts`, over picks.
 double first_copies(int experts, int picks, int parts) {
   double missed = 1;
   for (int i = 0; i < picks; ++i) {
@@ -32,8 +32,8 @@ double first_copies(int experts, int picks, int parts) {
   return parts * (1 - missed) / std::max(1, picks);
 }
 
-/// Tokens to their experts and back, once for each rank; over the network once for each node, from where they are
-/// handed on inside it.
+/// Returns the time of the tokens to their experts and back. A token travels once for each rank; over the network once
+/// for each node, inside which it is handed on.
 Seconds tokens_time(const CollectivePrices& prices, const GroupPlacement& placement, const KernelExchange& exchange) {
   const auto bytes = static_cast<double>(exchange.bytes);
   const auto time = [&prices](const GroupPlacement& where, double buffer) {
@@ -69,7 +69,7 @@ class Exchanges {
   const InnerGroups& groups_;
 };
 
-/// A gain, or a gain and a bias.
+/// Returns the parameters of a norm for each channel: a gain, or a gain and a bias.
 int norm_parameters(NormKind norm) {
   return norm == NormKind::kLayerNorm ? 2 : 1;
 }
@@ -93,7 +93,8 @@ void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer
         add(*pass, kAllReduce, 2, bytes);
       }
     }
-    if (sequence_parallel) {  // gradients of the two row-parallel outputs, inputs of the two column-parallel products
+    // Gradients of the two row-parallel outputs, inputs of the two column-parallel products.
+    if (sequence_parallel) {
       add(price.weight_grad, kAllGather, 4, bytes);
       add(price.input_grad, kAllReduce, 2, norm_parameters(block->norm) * block->hidden * kSinglePrecision);
       if (block->linear_bias) add(price.weight_grad, kAllReduce, 2, block->hidden * kSinglePrecision);
@@ -114,8 +115,8 @@ void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer
   }
 }
 
-/// Attention of a context rank has its share of the pairs of query and key of whole sequences (zigzag); everything else
-/// works on its tokens alone.
+/// Attention of a context rank has its share of the pairs of query and key of whole sequences (zigzag); the other
+/// kernels work on its tokens alone.
 Seconds own_kernel_time(const KernelPrices& kernels, const KernelCall& call, const LayerWork& work) {
   if (call.kind != KernelKind::kAttentionForward && call.kind != KernelKind::kAttentionBackward)
     return kernel_time(kernels, call);
@@ -124,7 +125,7 @@ Seconds own_kernel_time(const KernelPrices& kernels, const KernelCall& call, con
   return kernel_time(kernels, kernel_call(call.kind, std::move(shape))) / work.context_parallel;
 }
 
-/// A ring passes keys and values as an all-gather does, and in the backward their gradients besides, as a
+/// Adds a ring of keys and values. It moves them like an all-gather, and in the backward also their gradients, like a
 /// reduce-scatter.
 void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block, const LayerWork& work,
               std::int64_t element_bytes) {
@@ -135,7 +136,8 @@ void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer
   groups.add(price.input_grad, {Group::kContext, CollectiveKind::kReduceScatter, bytes, 1});
 }
 
-/// Picks go to their experts and back; in the backward what they weigh and the gradient of that besides.
+/// Adds the exchanges of picks with their experts and back, in the backward also the weights of the picks and their
+/// gradients.
 void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block,
                           const LayerWork& work, std::int64_t element_bytes) {
   if (block.experts == 0) return;
@@ -145,7 +147,7 @@ void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const Tran
   const auto add = [&](PassPrice& pass, std::int64_t bytes, int count) {
     groups.add(pass, {Group::kExpert, CollectiveKind::kAllToAll, bytes, count});
   };
-  add(price.forward, block.experts * kSinglePrecision, 1);  // how many
+  add(price.forward, block.experts * kSinglePrecision, 1);  // number of picks for each expert
   add(price.forward, rows, 2);
   add(price.input_grad, rows, 2);
   add(price.input_grad, picks * kSinglePrecision, 2);
@@ -189,13 +191,13 @@ LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork
   return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
 }
 
-/// Share of a group's traffic that blocks the pass.
+/// Returns the share of a group's traffic that blocks the pass.
 double shown_share(const StackSpec& stack, Group group) {
   if (group == Group::kTensor) return 1 - stack.tensor_hidden;
   return group == Group::kExpert ? 1 - stack.expert_hidden : 1;
 }
 
-/// Whether the host launches it one by one.
+/// Returns true if the host launches the kernel by itself.
 bool launched(const StackSpec& stack, bool routed) {
   return stack.graphs == GraphScope::kNone || (stack.graphs == GraphScope::kOutsideExperts && routed);
 }
@@ -216,9 +218,10 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
                expert ? stack.dispatch_share : 1);
     if (launched(stack, expert)) price.host += exchange.count * stack.kernel_launch;
   }
-  if (stack.context == ContextKind::kRing) {  // blocks of keys and values travel beside the attention of the last ones
+  // Blocks of keys and values travel beside the attention of the last blocks.
+  if (stack.context == ContextKind::kRing) {
     const auto group = static_cast<std::size_t>(Group::kContext);
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       Seconds& time = price.collective_seconds[group][kind];
       const Seconds hidden = std::min(time, attention);
       if (!(hidden.count() > 0)) continue;
@@ -231,7 +234,7 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
   return price;
 }
 
-/// Of the products of that name.
+/// Returns the time of the products of that name.
 Seconds product_time(const KernelPrices& kernels, const StackSpec& stack, const PassOps& pass, std::string_view name) {
   Seconds time{0};
   for (const DeviceKernel& kernel : pass.kernels) {
@@ -241,7 +244,7 @@ Seconds product_time(const KernelPrices& kernels, const StackSpec& stack, const 
   return time;
 }
 
-/// Matrices divided by columns of one layer, whose input gradients are summed over the tensor group.
+/// Returns one layer's matrices that are divided by columns, whose input gradients are summed over the tensor group.
 std::vector<std::string_view> column_products(const Layer& layer) {
   if (std::holds_alternative<HeadLayer>(layer)) return {"logits"};
   const auto* block = std::get_if<TransformerLayer>(&layer);
@@ -249,7 +252,7 @@ std::vector<std::string_view> column_products(const Layer& layer) {
   return block->experts > 0 ? std::vector<std::string_view>{"qkv"} : std::vector<std::string_view>{"qkv", "up"};
 }
 
-/// LayerPrice::hidden.
+/// Returns LayerPrice::hidden.
 PassPrice::ByKind hidden_beside_products(const KernelPrices& kernels, const LayerPrice& price, const LayerOps& ops,
                                          const Layer& layer, const StackSpec& stack) {
   PassPrice::ByKind hidden{};
@@ -293,14 +296,14 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
                     .rebuild_selective = price(ops.rebuild_selective),
                     .rebuild_full = price(ops.rebuild_full)};
   if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
-    // What a framework's Python launches besides the kernels listed: views that copy, casts, statistics, zeroing.
+    // A framework's Python launches kernels besides those listed: views that copy, casts, statistics, zeroing.
     const int all = launched(stack, false) ? 1 : 0;
     const int experts = block->experts > 0 && launched(stack, true) ? stack.expert_launches : 0;
     const int forward = all * stack.layer_launches_forward + experts;
     result.forward.host += forward * stack.kernel_launch;
     result.rebuild_full.host += forward * stack.kernel_launch;
     result.input_grad.host += (all * stack.layer_launches_backward + experts) * stack.kernel_launch;
-  } else if (stack.waits_at_ends) {  // for as long as the device takes, the host does not get ahead
+  } else if (stack.waits_at_ends) {  // the host does not get ahead of the device
     for (PassPrice* pass : {&result.forward, &result.input_grad, &result.weight_grad}) {
       pass->host = std::max(pass->host, device_time(*pass));
     }
@@ -316,7 +319,7 @@ PassPrice& PassPrice::operator+=(const PassPrice& other) {
   host_sharpness = std::max(host_sharpness, other.host_sharpness);
   host += other.host;
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       collective_seconds[group][kind] += other.collective_seconds[group][kind];
       collective_bytes[group][kind] += other.collective_bytes[group][kind];
     }
@@ -328,7 +331,7 @@ PassPrice whole_backward(const LayerPrice& price) {
   PassPrice whole = price.input_grad;
   whole += price.weight_grad;
   const auto tensor = static_cast<std::size_t>(Group::kTensor);
-  for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+  for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
     if (!(price.hidden[kind].count() > 0)) continue;
     Seconds& time = whole.collective_seconds[tensor][kind];
     std::int64_t& bytes = whole.collective_bytes[tensor][kind];
@@ -360,7 +363,7 @@ std::vector<Segment> segments_for(const PassPrice& price) {
   segments.reserve(count);
   if (compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = compute});
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
-    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind) {
       if (!(price.collective_seconds[group][kind].count() > 0)) continue;
       segments.push_back({.kind = Segment::Kind::kCollective,
                           .seconds = price.collective_seconds[group][kind],

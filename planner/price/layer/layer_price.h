@@ -1,5 +1,5 @@
 #pragma once
-// Prices one layer on one rank, pass by pass: the kernels of kernels/layer/layer.h and the collectives of the
+// The prices of one layer on one rank, pass by pass: the kernels of kernels/layer/layer.h and the collectives of the
 // tensor group around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h
 // elements:
 //
@@ -10,10 +10,12 @@
 //   embedding    F  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
 //   head         F  1 all-gather 3 t b s (fp32) | sp: and 1 all-gather E
 //                I  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
-//   mixture      F  2 all-to-all R h in the expert group, as R = T k picks (ep > 1);  I  2 all-to-all R h and 2 of R;
-//                   and in the tensor group 1 all-reduce R (what the picks weigh);  the products' all-gathers as above
-// (the small one are the maximum, the sum and the target's logit of a softmax over a vocabulary that t ranks divide).
-// With sp the gradients of what every tensor rank has are summed in fp32: norms with I, biases of the row-parallel
+//   mixture      F  2 all-to-all R h in the expert group, with R = T k picks (ep > 1);  I  2 all-to-all R h and 2 of R;
+//                   and in the tensor group 1 all-reduce R (the picks' weights);  the products' all-gathers as above
+// The head's small all-gather carries the maximum, the sum and the target's logit of a softmax over a vocabulary that t
+// ranks divide. With sp, the gradients of the parameters that every tensor rank has are summed in fp32: norms with I,
+// biases of the row-parallel products with W. The cpu backend runs these collectives in fp32
+// (tests/tools/tensor_traffic_test.cpp).
 // products with W. These are the collectives that the cpu backend runs, in fp32; tests/tools/tensor_traffic_test.cpp.
 
 #include <array>
@@ -28,25 +30,25 @@
 
 namespace plumb { inline namespace planner {
 
-inline constexpr int kInnerGroupCount = 3;  ///< of Group: tensor, context, expert
+inline constexpr int kInnerGroupCount = 3;  ///< groups of Group: tensor, context, expert
 
-/// Compute and blocking collectives of one pass, summed.
+/// The compute and the blocking collectives of one pass, summed.
 struct PassPrice {
   Seconds compute{0};
-  Seconds host{0};            ///< that the host takes to launch all of it
-  double host_sharpness = 0;  ///< spec/stack_spec.h
-  using ByKind = std::array<Seconds, kCollectiveKindCount>;
-  std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind]; what blocks
-  std::array<std::array<std::int64_t, kCollectiveKindCount>, kInnerGroupCount> collective_bytes{};
+  Seconds host{0};            ///< time that the host takes to launch the whole pass
+  double host_sharpness = 0;  ///< see spec/stack_spec.h
+  using ByKind = std::array<Seconds, kPricedCollectiveCount>;
+  std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind] blocking time
+  std::array<std::array<std::int64_t, kPricedCollectiveCount>, kInnerGroupCount> collective_bytes{};
 
   PassPrice& operator+=(const PassPrice& other);
 };
 
-/// What the pass lasts: the device's compute and collectives, or the host where that is slower.
+/// Returns the time of the pass: that of the device's compute and collectives, or that of the host where it is longer.
 Seconds total(const PassPrice& price);
 
-/// The compute, then one segment for each group and kind of collective; nothing for what lasts no time. Where the host
-/// is slower than the device, compute lasts as much longer.
+/// Returns a segment for the compute, then one for each group and kind of collective; none for a time of 0. Where the
+/// host is slower than the device, compute lasts as much longer.
 std::vector<Segment> segments_for(const PassPrice& price);
 
 struct LayerPrice {
@@ -54,17 +56,18 @@ struct LayerPrice {
   PassPrice input_grad;
   PassPrice weight_grad;
   PassPrice rebuild_selective;  ///< norms and activation once more
-  PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head, but where
-                                ///< the device runs fused_kernels(), which is Plumb's own executor: all of a stage
-  PassPrice::ByKind hidden{};   ///< of the tensor group's collectives, what a whole backward hides beside its products
+  /// A transformer layer's forward once more. Empty for embedding and head, except on devices that run fused_kernels():
+  /// those are of Plumb's own executor, which rebuilds a whole stage.
+  PassPrice rebuild_full;
+  PassPrice::ByKind hidden{};  ///< collectives of the tensor group that a whole backward hides beside its products
 };
 
-/// Both gradients in one action. With StackSpec::async_tensor_gradients a matrix's sum of input gradients travels
-/// beside the product of its weight gradient, and with sequence parallelism its gathered input beside that of its input
-/// gradient; apart, in I and W, neither does.
+/// Returns the price of both gradients in one action. With StackSpec::async_tensor_gradients the sum of a matrix's
+/// input gradients travels beside the product of its weight gradient, and with sequence parallelism its gathered input
+/// beside that of its input gradient. In separate actions I and W neither is hidden.
 PassPrice whole_backward(const LayerPrice& price);
 
-/// Where the groups sit that a layer's collectives take.
+/// Placement of the groups that a layer's collectives use.
 struct InnerGroups {
   GroupPlacement tensor;
   GroupPlacement context;
@@ -73,15 +76,15 @@ struct InnerGroups {
   friend bool operator==(const InnerGroups&, const InnerGroups&) = default;
 };
 
-/// With a stack, the kernels and collectives of that framework (framework/kernel.h); without, Plumb's own kernels, of
-/// which the collectives are those of the table above. `rebuilds_cheap`: recomputation is selective, which decides
-/// what KernelPrices::fused products take in.
+/// Returns the price of a layer. With a stack it has the kernels and collectives of that framework
+/// (framework/kernel.h); without, Plumb's own kernels and the collectives of the table above. `rebuilds_cheap`:
+/// recomputation is selective, which decides what KernelPrices::fused products take in.
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
                        const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack,
                        bool rebuilds_cheap = false);
 
-/// One optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each tensor, and 1 /
-/// `expert_shards` of the routed experts'.
+/// Returns the time of an optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each
+/// tensor, and 1 / `expert_shards` of the routed experts' tensors.
 Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,
                        int expert_shards);
 

@@ -6,7 +6,7 @@ namespace plumb { inline namespace planner {
 
 namespace {
 
-/// FLOPs of a token in the forward of attention's core over all layers, the causal half not deducted.
+/// Returns the FLOPs of a token in the forward of attention's core over all layers, the causal half not deducted.
 double attention_forward_flops(const ModelSpec& model, const TrainingSpec& training) {
   const std::int64_t seen = model.window > 0 ? std::min(model.window, training.sequence) : training.sequence;
   return 4 * static_cast<double>(model.layers * model.heads * model.head_size * seen);

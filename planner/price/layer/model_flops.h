@@ -1,12 +1,12 @@
 #pragma once
-// The work that a training step is credited with, by convention, whatever the layout really computes (no
+// The FLOPs with which a training step is credited by convention, whatever the layout really computes (no
 // recomputation).
 //
 // FLOPs of a token = 6 N + 12 L a d s (Chowdhery et al. 2022, appendix B; Narayanan et al. 2021, eq. 3 is the same
-// sum): N are the parameters that take part in a product, that is all but the token and position tables (a tied table
-// counts once, as the head), and of routed experts those that a token passes; L layers of a heads of size d over
-// sequences of s tokens, the causal half not deducted, a sliding window counted as s = min(s, window).
-// Of a layer graph three times the products of its forward: the forward, dgrad and wgrad.
+// sum). N are the parameters that take part in a product: all but the token and position tables (a tied table counts
+// once, as the head), and of routed experts those that a token passes. L layers have a heads of size d over sequences
+// of s tokens. The causal half is not deducted; a sliding window counts as s = min(s, window). A layer graph counts
+// three times the products of its forward: the forward, dgrad and wgrad.
 
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
@@ -16,27 +16,27 @@
 
 namespace plumb { inline namespace planner {
 
-/// FLOPs of one optimizer step over the whole batch.
+/// Returns the FLOPs of one optimizer step over the whole batch.
 double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training);
 
-/// What a source counts that prints its throughput in FLOP/s only.
+/// The FLOPs that a source counts if it prints its throughput in FLOP/s only.
 enum class FlopsCount {
-  kModel,     ///< as model_flops_per_step()
-  kCausal,    ///< the same with the causal half of attention deducted
-  kExecuted,  ///< kModel and what the layers recompute (Narayanan et al. 2021, eq. 3; Korthikanti et al. 2022, appendix
-              ///< A)
+  kModel,   ///< the count of model_flops_per_step()
+  kCausal,  ///< kModel with the causal half of attention deducted
+  /// kModel and the recomputation of the layers (Narayanan et al. 2021, eq. 3; Korthikanti et al. 2022, appendix A).
+  kExecuted,
 };
 
-/// FLOPs of one optimizer step by that count. `recompute` adds, where it is counted, the forward of the layers once
-/// more or that of attention's core. A layer graph is counted as by model_flops_per_step(), whatever `count`.
+/// Returns the FLOPs of one optimizer step by that count. Where recomputation counts, `recompute` adds the forward of
+/// the layers or of attention's core once more. A layer graph is counted by model_flops_per_step(), whatever `count`.
 double counted_flops_per_step(const ModelSpec& model, const TrainingSpec& training, Recompute recompute,
                               FlopsCount count);
 
-/// flops_per_step / (step time * devices * data-sheet peak of the training's precision). A ratio, not per cent.
+/// Returns flops_per_step / (step time * devices * data-sheet peak of the training's precision): a ratio, not per cent.
 double flops_utilization(double flops_per_step, const TrainingSpec& training, const ClusterSpec& cluster,
                          Seconds step_time);
 
-/// The same of model_flops_per_step.
+/// Returns the utilization for model_flops_per_step().
 double model_flops_utilization(const ModelSpec& model, const TrainingSpec& training, const ClusterSpec& cluster,
                                Seconds step_time);
 

@@ -25,7 +25,7 @@ FeedForwardRows routed_block(const TransformerLayer& layer, const LayerWork& wor
       .ffn = ffn};
 }
 
-/// Elements besides the gradient of the block's output.
+/// Returns the elements that the block's backward holds besides the gradient of its output.
 double block_backward(const FeedForwardRows& block, double h, bool weights) {
   const double down = block.rows * block.ffn + (weights ? h * block.ffn : 0);
   const double activation = block.rows * block.up;
@@ -80,7 +80,8 @@ std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const Laye
     shapes.push_back({up_products(layer) * ffn, h});
     shapes.push_back({h, ffn});
   };
-  if (layer.kv_rank > 0) {  // queries and keys with values, each by way of its latent vector
+  // Queries, and keys with values, each have a product to and from their latent vector.
+  if (layer.kv_rank > 0) {
     const auto query_rank = static_cast<double>(layer.query_rank), kv_rank = static_cast<double>(layer.kv_rank);
     const double rotary = sizes.heads * static_cast<double>(layer.rotary_size);
     if (query_rank > 0) shapes.push_back({query_rank, h});

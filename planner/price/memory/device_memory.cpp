@@ -5,20 +5,21 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// Of a stage's layers: what stands at once, and the most of what does not.
+/// Sums over a stage's layers of the tensors that stand at once, and the largest of the others.
 struct Standing {
   std::int64_t early = 0, late = 0, cheap = 0;
   std::int64_t forward_workspace = 0, backward_workspace = 0;
-  std::int64_t inputs = 0;         // of all layers, together
-  std::int64_t largest_layer = 0;  // of what F forgets
+  std::int64_t inputs = 0;         // of all layers together
+  std::int64_t largest_layer = 0;  // largest of the tensors that F forgets
   std::int64_t largest_output = 0;
 };
 
-/// `at_once`: what is rebuilt of all layers stands until the backward's end; `waits`: what W needs of it does.
+/// Returns the sums. `at_once`: rebuilt tensors of all layers stand until the backward's end; `waits`: those that W
+/// needs do.
 Standing standing(const std::vector<DeviceFootprint>& layers, Recompute recompute, bool at_once, bool waits) {
   const bool is_full = recompute == Recompute::kFull, is_selective = recompute == Recompute::kSelective;
   Standing all;
-  std::int64_t early = 0, late = 0, cheap = 0;  // of the layers so far that stand at once
+  std::int64_t early = 0, late = 0, cheap = 0;  // sums over the layers so far that stand at once
   for (const DeviceFootprint& layer : layers) {
     const DeviceBytes& own = layer.bytes;
     if (is_full && !at_once) {

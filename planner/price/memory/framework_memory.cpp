@@ -21,20 +21,20 @@ struct Activations {
   double rebuilt = 0;
 };
 
-/// What a tensor takes for each element: as computed with, and as a product keeps its input.
+/// Bytes of each element of a tensor: as it is computed, and as a product keeps its input.
 struct SavedBytes {
   double element = 0;
   double input = 0;
 };
 
-/// Bytes that a block of products keeps of each row of `channels` behind its activation: the activation's input, the
-/// gate's own result where the two factors are kernels of their own, and the next product's input.
+/// Returns the bytes that a block of products keeps of each row of `channels` behind its activation: the activation's
+/// input, the gate's own result where the two factors are separate kernels, and the next product's input.
 double block_bytes(const TransformerLayer& layer, const StackSpec& stack, double channels, SavedBytes bytes) {
   const double gate = stack.fused_activation || up_products(layer) == 1 ? 0 : 1;
   return channels * ((up_products(layer) + gate) * bytes.element + bytes.input);
 }
 
-/// Copies of tokens that the rank's experts compute.
+/// Returns the copies of tokens that the rank's experts compute.
 double expert_rows(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                    const RankSizes& sizes) {
   const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
@@ -45,14 +45,14 @@ double expert_channels(const TransformerLayer& layer, const LayerWork& work) {
   return static_cast<double>(layer.expert_ffn) / work.experts.tensor;
 }
 
-/// What experts keep of the copies of tokens that reach them.
+/// Returns the bytes that experts keep of the copies of tokens that reach them.
 double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                     const RankSizes& sizes, SavedBytes bytes) {
   const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
   const double channels = expert_channels(layer, work);
   const auto h = static_cast<double>(layer.hidden);
-  // Copies as sorted by expert (sending and sorting keep none), what the block keeps, and what is weighed: the
-  // combination's operands, or the activation's result where a kernel of its own multiplies it.
+  // Experts keep the copies as sorted by expert (sending and sorting keep none), the block's tensors, and the operands
+  // of the weighting: those of the combination, or the activation's result where a separate kernel multiplies it.
   const double product = stack.fused_activation ? 0 : channels;
   const double weighed = (stack.weighted_activations ? product : h) * bytes.element;
   const double routed =
@@ -65,13 +65,13 @@ double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const 
 
 double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, SavedBytes bytes) {
   if (layer.kv_rank == 0) return 0;
-  // Compressed queries, keys and values before and behind their norms.
+  // Latent attention keeps compressed queries, keys and values before and behind their norms.
   const auto ranks = static_cast<double>(layer.query_rank + layer.kv_rank);
   return sizes.tokens *
          (ranks * (bytes.element + bytes.input) + static_cast<double>(layer.rotary_size) * bytes.element);
 }
 
-/// Results of both norms and of routed experts' activations.
+/// Returns the bytes of the results of both norms and of routed experts' activations.
 double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                                    const RankSizes& sizes, SavedBytes bytes) {
   double activations = 0;
@@ -80,8 +80,9 @@ double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWor
   return 2 * sizes.residual * bytes.input + activations;
 }
 
-/// What torchtitan's per-operation checkpoints keep of a layer: its input, every second product (queries, values, gate,
-/// down), attention's result with its log-sum-exp, and what the tensor group has reduced.
+/// Returns the bytes that torchtitan's per-operation checkpoints keep of a layer: its input, every second product
+/// (queries, values, gate, down), attention's result with its log-sum-exp, and the results that the tensor group has
+/// reduced.
 double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& work, const RankSizes& sizes,
                                 double element) {
   constexpr double kSingle = 4;
@@ -93,7 +94,7 @@ double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& 
          sizes.heads * sizes.tokens * kSingle;
 }
 
-/// What attention keeps beside its inputs, and the result that the next product takes.
+/// Returns the bytes of attention's result, and of the copy of it that the next product takes where there is one.
 double context_bytes(const StackSpec& stack, const RankSizes& sizes, SavedBytes bytes) {
   const bool fused = stack.attention != AttentionKernel::kUnfused;
   const bool copied = stack.copied_context || bytes.input != bytes.element;
@@ -117,7 +118,7 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
   const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
   const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, bytes)
                                        : sizes.tokens * block_bytes(layer, stack, sizes.ffn, bytes);
-  const double norms = 2 * sizes.residual * (element + bytes.input);  // inputs and results
+  const double norms = 2 * sizes.residual * (element + bytes.input);  // inputs and results of both norms
   const double rest = norms + masks + sizes.qkv * sizes.tokens * element + context_bytes(stack, sizes, bytes) + mlp +
                       latent_bytes(layer, sizes, bytes);
   switch (recompute) {
@@ -138,14 +139,14 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
   return {};
 }
 
-/// What the layers of a stage add up to, in the order in which they come.
+/// Sums and maxima over the layers of a stage, in the order in which they come.
 struct StageSum {
   std::int64_t parameters = 0;  ///< besides those of routed experts
   std::int64_t expert_parameters = 0;
   std::int64_t last_layer = 0;
   std::int64_t largest_layer = 0;
-  std::int64_t largest_pair = 0;   ///< of neighbours
-  std::int64_t largest_inner = 0;  ///< of transformer layers
+  std::int64_t largest_pair = 0;   ///< largest sum of two neighbours
+  std::int64_t largest_inner = 0;  ///< largest transformer layer
   std::int64_t tables = 0;         ///< parameters of the model's two ends
   double kept = 0;                 ///< bytes of a micro-batch
   double rebuilt = 0;
@@ -153,12 +154,12 @@ struct StageSum {
   double at_loss = 0;
   double head_backward = 0;
   double layer_backward = 0;
-  double released = 0;      ///< of kept, with I
+  double released = 0;      ///< part of `kept` that goes with I
   double score_buffer = 0;  ///< held throughout
   double table_gradient = 0;
-  std::int64_t largest_tensor = 0;   ///< of one weight
-  double output = 0;                 ///< the stage's
-  std::vector<WeightShape> weights;  ///< of products
+  std::int64_t largest_tensor = 0;   ///< parameters of the largest single weight
+  double output = 0;                 ///< the stage's output
+  std::vector<WeightShape> weights;  ///< weights of products
 };
 
 struct MemoryContext {
@@ -168,13 +169,13 @@ struct MemoryContext {
   double element = 0;
   double saved_input = 0;  ///< bytes an element that products keep
 
-  /// Elements of a residual stream of that width.
+  /// Returns the elements of a residual stream of that width.
   double stream(std::int64_t hidden) const {
     const double tokens = static_cast<double>(work.microbatch * work.sequence) / work.context_parallel;
     return tokens * static_cast<double>(hidden) / (work.sequence_parallel ? work.tensor_parallel : 1);
   }
 
-  /// Rows of a table on one rank, padded as the stack does.
+  /// Returns the rows of a table on one rank, padded as the stack pads them.
   std::int64_t rows(std::int64_t vocab) const { return padded_vocab(stack, vocab, layout.tensor) / layout.tensor; }
 };
 
@@ -207,15 +208,16 @@ FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& c
                                                residual, context.element)};
 }
 
-/// What a layer frees before W: all that it kept but what W needs. Nothing is known of what is rebuilt, of experts and
-/// of latent attention.
+/// Returns the bytes that a layer frees before W: all that it kept except what W needs. 0 with recomputation, experts
+/// and latent attention, for which this is not known.
 double released_bytes(const TransformerLayer& layer, const MemoryContext& context, const Activations& held) {
   const double needed = weight_grad_bytes(layer, context.work, context.element);
   const bool known = context.layout.recompute == Recompute::kNone && needed > 0;
   return known ? std::max(0.0, held.kept - needed) : 0;
 }
 
-/// A pipeline that sends 1/t of a stage's output from each tensor rank keeps no more of it.
+/// Returns the bytes of a stage's kept output. A pipeline that sends 1/t of it from each tensor rank keeps no more of
+/// it.
 double kept_output(const TransformerLayer& layer, const MemoryContext& context) {
   const bool divided = context.stack.scattered_messages && !context.work.sequence_parallel;
   return context.stream(layer.hidden) * context.element / (divided ? context.work.tensor_parallel : 1);
@@ -237,7 +239,7 @@ FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const Me
   };
   const double scores = score_elements(layer, context.work, context.stack) * context.element;
   const double released = released_bytes(layer, context, held);
-  const double away = context.stack.offloaded_share * held.kept;  // comes back for the layer's backward
+  const double away = context.stack.offloaded_share * held.kept;  // it comes back for the layer's backward
   held.kept -= away;
   held.rebuilt += away;
   return {
@@ -254,7 +256,7 @@ FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const Me
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
-/// `shares_table`: one table serves both ends of a stage.
+/// Adds a layer to the sums. `shares_table`: one table serves both ends of a stage.
 void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table, bool split) {
   const std::int64_t parameters = layer.parameters - (shares_table ? layer.shared_parameters : 0);
   const std::int64_t whole = parameters + layer.expert_parameters;
@@ -280,7 +282,8 @@ void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table
   sum.largest_tensor = std::max(sum.largest_tensor, layer.largest_tensor);
 }
 
-/// `state(stage, bytes)`: so many bytes of each parameter that a rank holds from that ZeRO stage on.
+/// Returns the bytes of optimizer state. `state(stage, bytes)`: so many bytes of each parameter that a rank holds from
+/// that ZeRO stage on.
 template <class State>
 std::int64_t optimizer_state(const TrainingSpec& training, const StackSpec& stack, State&& state) {
   constexpr std::int64_t kSingle = 4;
@@ -291,8 +294,8 @@ std::int64_t optimizer_state(const TrainingSpec& training, const StackSpec& stac
   return state(1, moments) + state(3, masters);
 }
 
-/// What the optimizer holds at its step of the `stepped` parameters of the rank, besides its state: the norm of one
-/// tensor (under ZeRO) is gone before the copies of all of them are made, and these fit into its place.
+/// Returns the bytes that the optimizer holds besides its state at the step of the rank's `stepped` parameters. The
+/// norm of one tensor (under ZeRO) is gone before the copies of all of them are made, and these fit into its place.
 std::int64_t at_step(const StageSum& sum, const StackSpec& stack, int zero, std::int64_t stepped) {
   const double norm = stack.norm_bytes * static_cast<double>(std::min(sum.largest_tensor, stepped));
   const double copies = stack.step_bytes * static_cast<double>(stepped);
@@ -362,8 +365,8 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   memory.released_at_input_grad_bytes = whole(sum.released);
   memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
   memory.forward_workspace_bytes = whole(sum.at_loss);
-  // The largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the table with the
-  // micro-batch's other tensors gone), a layer with what it rebuilds.
+  // The workspace is the largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the
+  // table with the micro-batch's other tensors gone), and a layer with its rebuilt tensors.
   const std::int64_t rebuilt_later = backward.recompute_actions ? 0 : memory.recompute_bytes;
   const bool reduces = layout.zero >= 2 && replicas > 1;
   const std::int64_t reduced = stack.tables_stay_gathered ? sum.largest_inner : sum.largest_layer;
@@ -371,7 +374,7 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   const double at_ends = std::max({sum.at_loss, sum.head_backward, sum.table_gradient - sum.kept}) + cached;
   memory.backward_workspace_bytes =
       std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
-  // The model's outputs wait for the end of the step, of all micro-batches.
+  // The logits of all micro-batches wait for the end of the step.
   const bool waits = has_head && sum.output > 0;
   const double logits = waits ? static_cast<double>(microbatches_of(training, layout)) * sum.output : 0;
   const std::int64_t throughout = whole(stack.workspace_mib * kMebibyte + sum.score_buffer + logits);

@@ -9,17 +9,17 @@ namespace {
 
 constexpr std::int64_t kSinglePrecision = 4;
 
-/// The node whose output a node's output is: flattening moves nothing.
+/// Returns the node whose output holds a node's output: flattening moves nothing.
 int storage_of(const std::vector<GraphNode>& nodes, int node) {
   while (nodes[node].op == "flatten") node = nodes[node].inputs.front();
   return node;
 }
 
-/// What one node keeps: of tensors between nodes which (and whether its weight gradient reads them), and its own.
+/// The tensors that one node keeps: those between nodes (and whether its weight gradient reads them), and its own.
 struct KeptByNode {
   std::map<int, bool> between;  ///< by the node that makes it
   std::int64_t own_bytes = 0;
-  std::int64_t own_released_at_input_grad = 0;  ///< less what comes then
+  std::int64_t own_released_at_input_grad = 0;  ///< less the tensors that the input gradient adds
 };
 
 KeptByNode kept_by(const std::vector<GraphNode>& nodes, int index, std::int64_t element_bytes, std::int64_t samples) {
@@ -57,7 +57,7 @@ std::int64_t tensor_bytes(const GraphNode& node, std::int64_t element_bytes, std
   return samples * element_count(node.shape) * (node.tokens ? kSinglePrecision : element_bytes);
 }
 
-/// Gradients of its inputs, while its input gradient runs.
+/// Returns the elements of the gradients of its inputs, which stand while its input gradient runs.
 std::int64_t backward_workspace(const std::vector<GraphNode>& nodes, const GraphNode& node, std::int64_t samples) {
   if (node.layer) return workspace_elements(*node.layer, {.microbatch = samples}, Pass::kInputGrad);
   std::int64_t elements = 0;
@@ -75,7 +75,7 @@ std::vector<GraphCut> graph_cuts(const std::vector<GraphNode>& nodes) {
   std::vector<GraphCut> cuts(nodes.size() + 1);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (int place = static_cast<int>(i) + 1; place <= last_reader[i]; ++place) {
-      // A flattened tensor is read where the next node reads it, which its reader stands for.
+      // A reader behind a flattening counts as a reader of the flattening's input.
       const std::int64_t elements = element_count(nodes[i].shape);
       cuts[place].elements += elements;
       if (nodes[i].needs_grad) cuts[place].gradient_elements += elements;
@@ -89,7 +89,7 @@ std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes
                                              const TrainingSpec& training, std::int64_t samples, Recompute recompute) {
   const std::int64_t element_bytes = bytes_per_element(training.precision);
   std::vector<KeptByNode> kept;
-  std::map<int, bool> needed;  // tensors between nodes, and whether a weight gradient reads them
+  std::map<int, bool> needed;  // [node] tensors between nodes; true: a weight gradient reads it
   for (int i = begin; i < end; ++i) {
     kept.push_back(kept_by(nodes, i, element_bytes, samples));
     for (const auto& [tensor, by_weight_grad] : kept.back().between) needed[tensor] |= by_weight_grad;

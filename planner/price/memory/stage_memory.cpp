@@ -11,7 +11,7 @@ std::int64_t bytes_of(const SavedTensor& tensor, std::int64_t element_bytes) {
   return tensor.elements * (tensor.single_precision ? kSinglePrecision : element_bytes);
 }
 
-/// By their names in saved_tensors.
+/// Returns true for the tensors, by their names in saved_tensors, that selective recomputation rebuilds.
 bool rebuilt_selectively(std::string_view name) {
   return name == "norm1 output" || name == "norm2 output" || name == "norm output" || name == "activation" ||
          name == "shared activation";
@@ -22,7 +22,7 @@ bool rebuilt(const Layer& layer, std::string_view name, Recompute recompute) {
   return recompute == Recompute::kFull && std::holds_alternative<TransformerLayer>(layer) && name != "input";
 }
 
-/// Whether the state is so many bytes a parameter.
+/// Returns true if the optimizer's state is so many bytes a parameter.
 bool is_elementwise(Optimizer optimizer) {
   return optimizer != Optimizer::kAdamW8Bit && optimizer != Optimizer::kAdafactor;
 }
@@ -37,7 +37,7 @@ std::int64_t moment_bytes_of(const ParameterTensor& tensor, const TrainingSpec& 
   return kSingle * (rows + columns) * (elements / std::max<std::int64_t>(1, rows * columns));
 }
 
-/// Of one layer on one rank.
+/// Returns the bytes of optimizer state of one layer on one rank.
 std::int64_t optimizer_bytes_of(const Layer& layer, const TrainingSpec& training, const LayerWork& work) {
   const std::int64_t per_parameter = optimizer_bytes_per_parameter(training);
   const std::int64_t parameters = parameter_count(layer, work.tensor_parallel);
@@ -101,7 +101,7 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
   }
   for (const SavedTensor& tensor : saved_tensors(layer, work)) {
     const std::int64_t bytes = bytes_of(tensor, element_bytes);
-    if (tensor.from_input_grad) {  // it comes when others go
+    if (tensor.from_input_grad) {  // this tensor appears when others are released
       footprint.released_at_input_grad_bytes -= bytes;
       continue;
     }

@@ -1,6 +1,6 @@
 #pragma once
-// A config.json as the readers of its families see it: values by key, with the file's name in every refusal, and a list
-// of the keys that nobody asked for.
+// A config.json for the readers of its families: values by key, the file's name in every refusal, and a list of the
+// keys that no reader asked for.
 
 #include <cstdint>
 #include <initializer_list>
@@ -18,33 +18,34 @@ namespace plumb { inline namespace planner {
 
 class HuggingFaceConfig {
  public:
-  /// Both outlive it.
+  /// Keeps references: `json` and `file` must outlive it.
   HuggingFaceConfig(const nlohmann::json& json, const std::string& file) : json_(json), object_(json, file) {}
 
-  /// null counts as absent.
+  /// Returns true if the key is there; null counts as absent.
   bool has(const std::string& key);
   bool is_null(const std::string& key) const;
-  /// Absent, null or [].
+  /// Returns true if the key is absent, null or [].
   bool is_empty(const std::string& key);
 
-  /// A positive integer, at most 2^24. All that read a value throw SpecError where it is of another kind.
+  /// Returns a positive integer, at most 2^24. All functions that read a value throw SpecError if it is of another
+  /// kind.
   std::int64_t size(const std::string& key);
-  /// Under the first of these names that is there; the first is asked for where none is.
+  /// Returns the size under the first of these names that is there; where none is, the error names the first.
   std::int64_t size_of(std::initializer_list<const char*> keys);
   std::int64_t size_or(const std::string& key, std::int64_t fallback);
-  /// As size_or, and may be 0.
+  /// Returns a size like size_or, which may also be 0.
   std::int64_t count_or(const std::string& key, std::int64_t fallback);
   double number_or(const std::string& key, double fallback);
-  /// Above 0 and at most 1.
+  /// Returns a number above 0 and at most 1.
   double share_or(const std::string& key, double fallback);
-  /// 0 or more, below 1.
+  /// Returns a number from 0 to below 1.
   double rate_or(const std::string& key, double fallback);
   bool flag_or(const std::string& key, bool fallback);
   std::string text(const std::string& key);
   std::string text_or(const std::string& key, const std::string& fallback);
   StrictObject object(const std::string& key);
 
-  /// Refuses a flag that is set: `what` it asks for is not modelled.
+  /// Refuses a flag that is set: what it asks for is not modelled.
   void refuse_flag(const std::string& key, std::string_view what);
 
   /// Refuses a value that asks for `what`. Another value would be another model, so that none is proposed.
@@ -52,7 +53,7 @@ class HuggingFaceConfig {
 
   [[noreturn]] void fail(const std::string& key, const std::string& message) const { object_.fail(key, message); }
 
-  /// Ascending.
+  /// Returns the keys that no reader asked for, in ascending order.
   std::vector<std::string> ignored_keys() const;
 
  private:
@@ -63,7 +64,7 @@ class HuggingFaceConfig {
   std::set<std::string> used_;
 };
 
-/// What the transformers library takes where a file is silent; 0: what follows from the other sizes.
+/// Defaults of the transformers library where a file is silent; 0: the value that follows from the other sizes.
 struct HuggingFaceDefaults {
   std::int64_t kv_heads = 0;
   std::int64_t head_size = 0;
@@ -72,28 +73,29 @@ struct HuggingFaceDefaults {
   bool tied = false;
 };
 
-/// The sizes whose names most families share; the head size is still to be set.
+/// Returns the sizes whose names most families share; the head size is still to be set.
 ModelSpec shared_sizes(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults);
 
-/// head_dim, the family's default, or hidden / heads.
+/// Returns head_dim, the family's default, or hidden / heads.
 std::int64_t head_size_of(HuggingFaceConfig& config, const ModelSpec& model, std::int64_t fallback);
 
-/// The even number of leading channels of a head that RoPE turns, where it turns that share of them.
+/// Returns the even number of leading channels of a head that RoPE turns, where it turns that share of them.
 std::int64_t rotary_size_of(std::int64_t head_size, double share);
 
-/// Under `key`, or in rope_parameters, where newer files keep it.
+/// Returns the value under `key`, or that in rope_parameters, where newer files keep it.
 double rope_theta_of(HuggingFaceConfig& config, const std::string& key, double fallback);
 
-/// RMS norms and SwiGLU; the head size and what is turned of it are still to be set.
+/// Returns a model with RMS norms and SwiGLU; the head size and the turned channels are still to be set.
 ModelSpec rms_sizes(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults);
 
-/// The same with attention as Llama has it.
+/// Returns a model with RMS norms, SwiGLU and attention like Llama's.
 ModelSpec rms_model(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults = {});
 
-/// True for the exact form, false for the tanh approximation, which squared ReLU and ReLU cost as well; refuses others.
+/// Returns true for the exact form, and false for the tanh approximation and for squared ReLU and ReLU, which cost as
+/// much. Refuses other activations.
 bool is_exact_gelu(HuggingFaceConfig& config, const std::string& key, const std::string& fallback);
 
-/// Qwen's sliding window, which is used only where a flag says so.
+/// Returns Qwen's sliding window, which is used only where a flag says so.
 std::int64_t optional_window(HuggingFaceConfig& config);
 
 }}  // namespace plumb::planner

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// BERT's sizes, as its family names them.
+/// Sizes of an encoder by the names that BERT's family gives them.
 struct Encoder {
   std::int64_t layers, hidden, heads, ffn, vocab, positions, segments;
   double dropout;
@@ -46,7 +46,7 @@ json layer_block(const Encoder& e) {
             {{"name", "norm2"}, {"op", "layer_norm"}}}}};
 }
 
-/// What the words go through before the layers.
+/// Returns the inputs, embeddings and layers of the encoder.
 json embedding_nodes(const Encoder& e) {
   return {{{"name", "tokens"}, {"op", "input"}, {"tokens", "$sequence"}},
           {{"name", "words"}, {"op", "embedding"}, {"vocab", e.vocab}, {"hidden", e.hidden}},
@@ -59,7 +59,7 @@ json embedding_nodes(const Encoder& e) {
           {{"name", "layer"}, {"block", "encoder_layer"}, {"repeat", e.layers}}};
 }
 
-/// The head of masked words, on every token, from `input`.
+/// Adds the head of masked words, which works on every token of `input`.
 void add_masked_words(json& nodes, const Encoder& e, const std::string& input) {
   nodes.push_back(
       {{"name", "transform"}, {"op", "linear"}, {"out", e.hidden}, {"activation", "gelu"}, {"inputs", {input}}});
@@ -76,7 +76,7 @@ ModelSpec encoder_model(const Encoder& e, std::int64_t sequence, const json& nod
                          "encoder");
 }
 
-/// With both heads of pre-training: masked words, next sentence.
+/// BERT with both heads of pre-training: masked words, next sentence.
 ModelSpec bert(HuggingFaceConfig& config) {
   const Encoder e = encoder_of(config, 2);
   json nodes = embedding_nodes(e);
@@ -89,7 +89,7 @@ ModelSpec bert(HuggingFaceConfig& config) {
   return encoder_model(e, e.positions, nodes);
 }
 
-/// With the head of masked words; the first two rows of its table of positions are no token's.
+/// RoBERTa with the head of masked words; no token uses the first two rows of its table of positions.
 ModelSpec roberta(HuggingFaceConfig& config) {
   const Encoder e = encoder_of(config, 1);
   json nodes = embedding_nodes(e);

@@ -20,7 +20,7 @@ ModelSpec mixtral(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Layer norms; the biases of the attention's output and of the head are left out.
+/// Phi-3.5-MoE has layer norms; the biases of the attention's output and of the head are left out.
 ModelSpec phimoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5, .rope_theta = 1e6});
   model.norm = NormKind::kLayerNorm;
@@ -33,15 +33,15 @@ ModelSpec phimoe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Llama 4: three layers of four see a chunk of the past, priced as a window of that length. An expert that all tokens
-/// share is as large as the others.
+/// Llama 4: three layers of four see a chunk of the past, priced as a window of that length. The shared expert is as
+/// large as the others.
 ModelSpec llama4(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 8, .head_size = 128, .norm_epsilon = 1e-5, .rope_theta = 500000});
   config.refuse_flag("attention_bias", "biases on the attention alone");
   if (config.size_or("interleave_moe_layer_step", 1) != 1) {
     config.refuse("interleave_moe_layer_step", "dense layers between those of experts");
   }
-  config.has("intermediate_size_mlp");  // of dense layers, of which there are none
+  config.has("intermediate_size_mlp");  // size of dense layers, which this model does not have
   model.window = config.size_or("attention_chunk_size", 8192);
   model.full_attention_every = config.size_or("no_rope_layer_interval", 4);
   model.experts = config.size_or("num_local_experts", 16);
@@ -52,7 +52,7 @@ ModelSpec llama4(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Multipliers of embeddings, residuals and logits cost nothing.
+/// Granite's multipliers of embeddings, residuals and logits cost nothing.
 ModelSpec granitemoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config);
   config.refuse_flag("attention_bias", "biases on the attention alone");
@@ -62,7 +62,7 @@ ModelSpec granitemoe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Its norms of queries and keys are left out.
+/// OLMoE's norms of queries and keys are left out.
 ModelSpec olmoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
   config.refuse_flag("attention_bias", "biases on the attention alone");
@@ -73,7 +73,7 @@ ModelSpec olmoe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// The gate of its shared expert, a number a token, is left out.
+/// The gate of Qwen2-MoE's shared expert, a number a token, is left out.
 ModelSpec qwen2_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 16});
   refuse_dense_layers_between(config, "decoder_sparse_step");
@@ -99,8 +99,8 @@ ModelSpec qwen3_moe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Every second layer sees a window only, as its class lays them out. The heads' sinks, a number each, and the biases
-/// of experts and routers are left out.
+/// In gpt-oss every second layer sees a window only, as its class lays them out. The heads' sinks, a number each, and
+/// the biases of experts and routers are left out.
 ModelSpec gpt_oss(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 8, .head_size = 64, .norm_epsilon = 1e-5, .rope_theta = 150000});
   model.qkv_bias = model.linear_bias = config.flag_or("attention_bias", true);
@@ -126,7 +126,7 @@ ModelSpec glm4_moe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// What the second and the third DeepSeek have in common: latent attention, experts behind dense layers.
+/// The sizes that DeepSeek-V2 and V3 have in common: latent attention, experts behind dense layers.
 ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t experts_per_token,
                    std::int64_t expert_ffn, std::int64_t shared_experts, std::int64_t dense_layers) {
   ModelSpec model = rms_sizes(config, {});
@@ -136,7 +136,7 @@ ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t
   }
   model.rotary_size = config.size_or("qk_rope_head_dim", 64);
   model.head_size = config.size_or("qk_nope_head_dim", 128) + model.rotary_size;
-  config.has("head_dim");  // that of the turned channels, where a file has it
+  config.has("head_dim");  // the size of the turned channels, where a file has it
   model.query_rank = config.is_null("q_lora_rank") ? 0 : config.size_or("q_lora_rank", 1536);
   config.has("q_lora_rank");
   model.kv_rank = config.size_or("kv_lora_rank", 512);
@@ -152,21 +152,21 @@ ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t
   return model;
 }
 
-/// Its class has no default for the number of experts.
+/// DeepSeek-V2's class has no default for the number of experts.
 ModelSpec deepseek_v2(HuggingFaceConfig& config) {
   ModelSpec model = deepseek(config, 0, 0, 1407, 0, 0);
   model.renormalised = config.flag_or("norm_topk_prob", false);
   return model;
 }
 
-/// Its multi-token prediction module and its routers' bias are left out.
+/// DeepSeek-V3's multi-token prediction module and its routers' bias are left out.
 ModelSpec deepseek_v3(HuggingFaceConfig& config) {
   ModelSpec model = deepseek(config, 256, 8, 2048, 1, 3);
   model.renormalised = config.flag_or("norm_topk_prob", true);
   return model;
 }
 
-/// Layer norms without biases (counted here with), gated experts.
+/// DBRX has gated experts, and layer norms without biases, which are counted here with biases.
 ModelSpec dbrx(HuggingFaceConfig& config) {
   StrictObject attention = config.object("attn_config");
   StrictObject mlp = config.object("ffn_config");

@@ -1,6 +1,6 @@
 #pragma once
-// The families of models whose configurations are read, by what their layers are made of. Each reader is named by its
-// model_type; defaults are those of the family's configuration class in the transformers library.
+// The families of models whose configurations are read, by the layers that they are made of. Each reader is named by
+// its model_type; defaults are those of the family's configuration class in the transformers library.
 
 #include <span>
 #include <string_view>
@@ -16,11 +16,12 @@ struct HuggingFaceFamily {
 
 std::span<const HuggingFaceFamily> rms_families();         ///< RMS norms, gated MLPs, RoPE
 std::span<const HuggingFaceFamily> expert_families();      ///< mixtures of experts
-std::span<const HuggingFaceFamily> layer_norm_families();  ///< layer norms, with whatever MLP and positions
-std::span<const HuggingFaceFamily> encoder_families();     ///< BERT and its like, as graphs of layers
+std::span<const HuggingFaceFamily> layer_norm_families();  ///< layer norms, any MLP and positions
+std::span<const HuggingFaceFamily> encoder_families();     ///< BERT and its relatives, as graphs of layers
 
-/// A family that is read under another's name, or how a family that is not read differs, one clause; empty: neither.
+/// Returns the family as which files of that type are read, where it has another name; empty otherwise.
 std::string_view family_read_as(std::string_view model_type);
+/// Returns a clause that says how a family that is not read differs; empty if none is known.
 std::string_view why_not_read(std::string_view model_type);
 
 }}  // namespace plumb::planner

@@ -11,7 +11,7 @@ struct Meaning {
   std::string_view text;
 };
 
-// Alike in all that bears on sizes and costs, and the text models inside models of several media.
+// These types are alike in all that bears on sizes and costs, or are the text models inside models of several media.
 constexpr std::array kReadAs = {
     Meaning{"gemma3", "gemma3_text"},  Meaning{"llama4", "llama4_text"},
     Meaning{"qwen2_vl", "qwen2"},      Meaning{"qwen2_vl_text", "qwen2"},

@@ -18,7 +18,7 @@ std::vector<HuggingFaceFamily> all_families() {
   return all;
 }
 
-/// The family that reads files of that type. Throws SpecError if there is none.
+/// Returns the family that reads files of that type. Throws SpecError if there is none.
 HuggingFaceFamily family_of(const std::string& type, const HuggingFaceConfig& config) {
   const std::string_view other = family_read_as(type);
   const std::vector<HuggingFaceFamily> families = all_families();
@@ -34,15 +34,15 @@ HuggingFaceFamily family_of(const std::string& type, const HuggingFaceConfig& co
                           fmt::join(known, ", ")));
 }
 
-/// The configuration of the text model inside one of several media; the whole where there is none inside. What the
-/// inner one leaves to the outer one is taken from there.
+/// Returns the configuration of the text model inside a model of several media, or the whole where there is none
+/// inside. The outer configuration gives the keys that the inner one leaves to it.
 nlohmann::json text_model_of(const nlohmann::json& whole) {
   if (!whole.is_object() || !whole.contains("text_config") || !whole.at("text_config").is_object()) return whole;
   nlohmann::json text = whole.at("text_config");
   for (const char* key : {"model_type", "tie_word_embeddings", "_name_or_path"}) {
     if (!text.contains(key) && whole.contains(key)) text[key] = whole.at(key);
   }
-  if (text.value("model_type", nlohmann::json()) == "gemma3_text") {  // files of the larger ones leave these out
+  if (text.value("model_type", nlohmann::json()) == "gemma3_text") {  // files of the larger models leave these out
     for (const auto& [key, value] :
          {std::pair{"num_attention_heads", 8}, std::pair{"num_key_value_heads", 4}, std::pair{"head_dim", 256},
           std::pair{"vocab_size", 262208}, std::pair{"max_position_embeddings", 131072}}) {
@@ -64,9 +64,9 @@ ImportedModel model_from_huggingface(std::string_view text, const std::string& f
   if (imported.model.name.empty()) imported.model.name = file;
   imported.model.source = fmt::format("Hugging Face configuration {}, model_type {}", file, type);
   nlohmann::ordered_json read = to_json(imported.model);
-  read["name"] = imported.model.name;  // a graph has its own
+  read["name"] = imported.model.name;  // a graph has a name of its own
   read["source"] = imported.model.source;
-  imported.model = model_from_json(read, file);  // for the rules that every model obeys
+  imported.model = model_from_json(read, file);  // applies the rules that every model obeys
   imported.ignored_keys = config.ignored_keys();
   if (whole.contains("text_config") || whole.contains("vision_config")) {
     imported.note = "only the text model is read; what sees or hears is left out";

@@ -7,7 +7,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// A layer norm, and a plain MLP with GELU; heads and biases are still to be set.
+/// Returns a model with layer norms and a plain MLP with GELU; heads and biases are still to be set.
 ModelSpec gelu_model(ModelSpec model, double norm_epsilon) {
   model.norm = NormKind::kLayerNorm;
   model.norm_epsilon = norm_epsilon;
@@ -19,7 +19,7 @@ void set_biases(ModelSpec& model, bool biases) {
   model.qkv_bias = model.linear_bias = biases;
 }
 
-/// GPT-2's names of sizes.
+/// Reads the sizes by GPT-2's names.
 ModelSpec gpt2_sizes(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model({.layers = config.size("n_layer"),
                                 .hidden = config.size("n_embd"),
@@ -66,7 +66,7 @@ ModelSpec gpt_neox(HuggingFaceConfig& config) {
   return model;
 }
 
-/// ALiBi in the place of positions; the norm behind the embedding is left out.
+/// BLOOM has ALiBi in the place of positions; the norm behind its embedding is left out.
 ModelSpec bloom(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model({.layers = config.size_of({"n_layer", "num_hidden_layers"}),
                                 .hidden = config.size_of({"hidden_size", "n_embed"}),
@@ -82,7 +82,7 @@ ModelSpec bloom(HuggingFaceConfig& config) {
   return model;
 }
 
-/// ReLU costs what GELU does; the table of positions has two rows that no token uses.
+/// OPT's ReLU costs what GELU does; its table of positions has two rows that no token uses.
 ModelSpec opt(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model({.layers = config.size("num_hidden_layers"),
                                 .hidden = config.size("hidden_size"),
@@ -103,7 +103,7 @@ ModelSpec opt(HuggingFaceConfig& config) {
   return model;
 }
 
-/// A layer whose attention and MLP share their norm is counted with two.
+/// A Falcon layer whose attention and MLP share their norm is counted with two norms.
 ModelSpec falcon(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model({.layers = config.size_of({"num_hidden_layers", "n_layer"}),
                                 .hidden = config.size("hidden_size"),
@@ -127,7 +127,7 @@ ModelSpec falcon(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Norms without biases (counted here with); ALiBi costs nothing.
+/// MPT's norms have no biases, but are counted here with biases; ALiBi costs nothing.
 ModelSpec mpt(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model({.layers = config.size("n_layers"),
                                 .hidden = config.size("d_model"),
@@ -164,7 +164,7 @@ ModelSpec starcoder2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Squared ReLU costs what GELU does.
+/// Nemotron's squared ReLU costs what GELU does.
 ModelSpec nemotron(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model(shared_sizes(config, {}), config.number_or("norm_eps", 1e-5));
   is_exact_gelu(config, "hidden_act", "relu2");
@@ -192,7 +192,7 @@ ModelSpec phi(HuggingFaceConfig& config) {
   return model;
 }
 
-/// A layer norm, and SwiGLU.
+/// Returns a model with layer norms and SwiGLU.
 ModelSpec gated_model(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults) {
   ModelSpec model = rms_model(config, defaults);
   model.norm = NormKind::kLayerNorm;
@@ -209,7 +209,7 @@ ModelSpec stablelm(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Attention and MLP share a norm without bias (counted here as two with).
+/// In Cohere's models attention and MLP share a norm without bias, counted here as two norms with bias.
 ModelSpec cohere(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {.rope_theta = 500000, .tied = true});
   model.norm_epsilon = config.number_or("layer_norm_eps", 1e-5);
@@ -219,7 +219,7 @@ ModelSpec cohere(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Of four layers the last sees the whole past.
+/// The last of four layers sees the whole past.
 ModelSpec cohere2(HuggingFaceConfig& config) {
   ModelSpec model = cohere(config);
   model.window = config.size_or("sliding_window", 4096);
@@ -229,7 +229,7 @@ ModelSpec cohere2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Norms without parameters (counted here with).
+/// OLMo's norms have no parameters, but are counted here with them.
 ModelSpec olmo(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {});
   model.norm_epsilon = 1e-5;

@@ -19,7 +19,7 @@ ModelSpec llama(HuggingFaceConfig& config) {
   return llama_like(config, {});
 }
 
-/// Multipliers of embeddings, residuals and logits cost nothing.
+/// Granite's multipliers of embeddings, residuals and logits cost nothing.
 ModelSpec granite(HuggingFaceConfig& config) {
   return llama_like(config, {});
 }
@@ -40,7 +40,7 @@ ModelSpec qwen2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Its norms of queries and keys are left out.
+/// Qwen3's norms of queries and keys are left out.
 ModelSpec qwen3(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 32, .head_size = 128});
   config.refuse_flag("attention_bias", "biases on the attention alone");
@@ -48,7 +48,7 @@ ModelSpec qwen3(HuggingFaceConfig& config) {
   return model;
 }
 
-/// One product for queries, keys and values, one for both halves of the gate, as all are priced.
+/// Phi-3 has one product for queries, keys and values, and one for both halves of the gate; all models are priced so.
 ModelSpec phi3(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
   model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 1));
@@ -56,7 +56,7 @@ ModelSpec phi3(HuggingFaceConfig& config) {
   return model;
 }
 
-/// A gate of GELU costs what one of SiLU does.
+/// Gemma's gate of GELU costs what one of SiLU does.
 ModelSpec gemma(HuggingFaceConfig& config) {
   ModelSpec model = shared_sizes(config, {.kv_heads = 16, .tied = true});
   is_exact_gelu(config, config.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh");
@@ -70,8 +70,8 @@ ModelSpec gemma(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Gemma 2: every second layer sees the whole past. The two norms behind attention and MLP, and what caps scores and
-/// logits, are left out.
+/// Gemma 2: every second layer sees the whole past. The two norms behind attention and MLP and the caps on scores and
+/// logits are left out.
 ModelSpec gemma2(HuggingFaceConfig& config) {
   ModelSpec model = gemma(config);
   model.window = config.size_or("sliding_window", 4096);
@@ -80,8 +80,8 @@ ModelSpec gemma2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Gemma 3: of six layers the last sees the whole past. The two norms behind attention and MLP, and those of queries
-/// and keys, are left out. Files of the larger models leave out what the class has as its defaults.
+/// Gemma 3: the last of six layers sees the whole past. The two norms behind attention and MLP and the norms of queries
+/// and keys are left out. Files of the larger models leave out the values that are defaults of the class.
 ModelSpec gemma3(HuggingFaceConfig& config) {
   ModelSpec model = gemma(config);
   model.window = config.size_or("sliding_window", 4096);
@@ -92,7 +92,7 @@ ModelSpec gemma3(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Its norms stand behind attention and MLP, as many as elsewhere; those of queries and keys are left out.
+/// OLMo 2's norms stand behind attention and MLP, as many as elsewhere; its norms of queries and keys are left out.
 ModelSpec olmo2(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
   config.refuse_flag("attention_bias", "biases on the attention alone");

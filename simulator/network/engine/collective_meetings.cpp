@@ -30,7 +30,7 @@ CollectiveMeetings::CollectiveMeetings(const Schedule& schedule, const EventProg
   }
 }
 
-/// By replica, operation and stage.
+/// Returns the slot of a collective by replica, operation and stage.
 std::size_t CollectiveMeetings::slot(Op op, int stage, int replica) const {
   return (static_cast<std::size_t>(replica) * 2 + (op == Op::kReduceGrad ? 1 : 0)) * stages_ + stage;
 }

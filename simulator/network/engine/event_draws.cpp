@@ -30,7 +30,7 @@ double EventDraws::transfer(std::int32_t instance) const {
 }
 
 double EventDraws::inside(std::int32_t instance, std::int32_t stretch) const {
-  // Apart from every action's number and from sums over copies.
+  // This number differs from every action's number and from those of sums over copies.
   const std::int64_t which = (static_cast<std::int64_t>(stretch) + 1) << 32 | static_cast<std::int64_t>(instance);
   return draws_.collective(which);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// One run with noise, as the event engine asks for it: by instance.
+// The factors of one run with noise by instance, as the event engine asks for them.
 
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,16 @@ namespace plumb { inline namespace simulator {
 
 class EventDraws {
  public:
-  /// [replica of the network] the replica that it draws as: a tensor group draws as one. All outlive it but the last.
+  /// `drawn_as` is [replica of the network] the replica that it draws as: a tensor group draws as one. The other
+  /// arguments must outlive it.
   EventDraws(const NoiseDraws& draws, const Schedule& lowered, const EventProgram& program, std::vector<int> drawn_as);
 
-  /// Of what an instance computes.
+  /// Returns the factor of an instance's computing.
   double compute(std::int32_t instance) const;
-  /// Of a message, a collective by itself or a move.
+  /// Returns the factor of a message, a collective by itself or a move.
   double transfer(std::int32_t instance) const;
-  /// Of a collective inside an action, which the instance is the first to run; `stretch` is its number.
+  /// Returns the factor of a collective inside an action, which the instance is the first to run; `stretch` is its
+  /// number.
   double inside(std::int32_t instance, std::int32_t stretch) const;
 
  private:
@@ -27,7 +29,7 @@ class EventDraws {
   const NoiseDraws& draws_;
   const EventProgram& program_;
   std::vector<int> drawn_as_;
-  std::vector<std::int64_t> collective_;  ///< [action] of a collective, the number of its draw
+  std::vector<std::int64_t> collective_;  ///< [action] for a collective, the number of its draw
 };
 
 }}  // namespace plumb::simulator

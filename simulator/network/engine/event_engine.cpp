@@ -96,7 +96,7 @@ class EventEngine {
   }
   EventKind kind(std::int32_t instance) const { return program_.kind[action_of(instance)]; }
 
-  /// Names what is on its way at the latest moment, and what may be to blame.
+  /// Names the action or transfer that is on its way at the latest moment, and the likely cause.
   [[noreturn]] void refuse() {
     const bool computes = !events_.empty() && events_.front().time == now_;
     const std::int32_t instance = computes ? events_.front().instance : -1;
@@ -151,7 +151,7 @@ class EventEngine {
     }
   }
 
-  /// Of a message or a move.
+  /// Returns the route of a message or a move.
   std::int32_t route_of(std::int32_t instance) const {
     const Action& action = *actions_[action_of(instance)];
     if (!is_send(action.op) && !is_move(action.op)) return kNoRoute;
@@ -236,7 +236,7 @@ class EventEngine {
     if (!compute_.begin(instance, work, buckets_, now_)) ended(instance);
   }
 
-  /// The REDUCE_GRADs that start inside a compute action.
+  /// Visits the REDUCE_GRADs that start inside a compute action.
   template <typename Visit>
   void for_each_inside(std::int32_t host, Visit visit) const {
     const std::int32_t action = action_of(host);
@@ -292,7 +292,7 @@ class EventEngine {
     }
   }
 
-  /// A message's latency with noise: what its bytes and it last together less what its bytes do.
+  /// Returns a message's latency with noise: the time of its bytes and latency together less the time of its bytes.
   SimTime delivery_of(std::int32_t instance) const {
     const std::int32_t action = action_of(instance);
     const double factor = draws_->transfer(instance);
@@ -376,10 +376,10 @@ class EventEngine {
   std::int32_t instances_;
   std::vector<const Action*> actions_;             ///< [action]
   std::vector<std::int32_t> waits_;                ///< [instance]
-  std::vector<std::int32_t> buckets_;              ///< of the action that begins
+  std::vector<std::int32_t> buckets_;              ///< buckets of the action that begins
   std::vector<std::int32_t> ready_;                ///< first in, first out
-  std::vector<DerivativeTape::Node> ready_nodes_;  ///< their moments; empty without a tape
-  SimTime latest_{-1};                             ///< end of all
+  std::vector<DerivativeTape::Node> ready_nodes_;  ///< moments of `ready_`; empty without a tape
+  SimTime latest_{-1};                             ///< the latest end so far
   SimTime now_{0};
   EventTimes times_;
 };

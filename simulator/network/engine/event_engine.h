@@ -1,9 +1,10 @@
 #pragma once
-// The event-driven engine: when each action of every replica starts and ends where transfers share links.
+// The event-driven engine computes when each action of every replica starts and ends where transfers share links.
 //
-// The rules are docs/design.md as schedules/dependencies/dependencies.h has them: an action starts when all that it waits for
-// has happened. A message or collective with a route is a flow; its rate changes with whatever shares its links. Where
-// nothing shares, the times are those of the compiled engine (simulator/engine/engine.h), to the picosecond.
+// The rules are those of docs/design.md, as schedules/dependencies/dependencies.h has them: an action starts when all
+// events that it waits for have happened. A message or collective with a route is a flow, whose rate changes with the
+// other flows on its links. Where nothing shares, the times are those of the compiled engine
+// (simulator/engine/engine.h), to the picosecond.
 
 #include "simulator/network/engine/event_draws.h"
 #include "simulator/network/engine/event_program.h"
@@ -13,14 +14,16 @@
 
 namespace plumb { inline namespace simulator {
 
-/// An engine's run may have these besides; tape and draws outlive it, and only one of them is given.
+/// Options of an engine's run. Tape and draws must outlive it, and at most one of them may be given.
 struct EventOptions {
-  DerivativeTape* tape = nullptr;     ///< records how each moment depends on the numbers of network/event_numbers.h
+  /// Records how each moment depends on the numbers of simulator/network/engine/event_numbers.h.
+  DerivativeTape* tape = nullptr;
   const EventDraws* draws = nullptr;  ///< random factors of all durations
-  bool record_meetings = false;       ///< EventTimes::meetings
+  bool record_meetings = false;       ///< fills EventTimes::meetings
 };
 
-/// `program` is made of `lowered` and `network`. Throws ScheduleError if the schedule deadlocks.
+/// Returns the times. `program` must be made from `lowered` and `network`. Throws ScheduleError if the schedule
+/// deadlocks.
 EventTimes event_times(const Schedule& lowered, const EventProgram& program, const NetworkSpec& network, Sends sends,
                        const EventOptions& options = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// The numbers that the times of the event engine depend on, in one row: what a derivative is taken by.
+// The numbers that the times of the event engine depend on, in one row: derivatives are taken by these.
 //
 //   numbers_of(program, network)[numbering(program, network).latency + action]
 
@@ -10,7 +10,7 @@
 
 namespace plumb { inline namespace simulator {
 
-/// Where each kind begins. Of a program and network of equal structure the same.
+/// The places at which each kind begins. Programs and networks of equal structure have the same.
 struct EventNumbering {
   std::int32_t alone = 0;       ///< [action] ps
   std::int32_t latency = 0;     ///< [action] ps

@@ -30,7 +30,7 @@ class PathFinder {
 
   std::vector<CriticalStep> find() {
     std::vector<CriticalStep> path;
-    std::size_t before = meetings_.size();  // what led to a meeting happened before it, be it at the same moment
+    std::size_t before = meetings_.size();  // causes of a meeting happened before it, be it at the same moment
     const auto last = std::ranges::max_element(times_.end);
     std::optional<Way> way = Way{.from = static_cast<std::int32_t>(last - times_.end.begin()), .until = *last};
     while (way) {
@@ -49,7 +49,7 @@ class PathFinder {
   }
 
  private:
-  /// The action that came last of what another waited for, up to which moment of it, and why.
+  /// The last of the actions that another waited for, the moment of it that was waited for, and the reason.
   struct Way {
     std::int32_t from = 0;
     SimTime until{0};
@@ -66,7 +66,7 @@ class PathFinder {
             .end = times_.end[instance]};
   }
 
-  /// Numbers go in the order in which meetings happened.
+  /// Meetings are numbered in the order in which they happened.
   struct NumberedMeeting {
     Meeting meeting;
     std::size_t number = 0;
@@ -75,7 +75,7 @@ class PathFinder {
     return {met.meeting.waiting, met.meeting.moment};
   }
 
-  /// The last time on the way at which a collective inside the action waited for another replica; null if none did.
+  /// Returns the last meeting on the way at which a collective inside the action waited for another replica, or null.
   const NumberedMeeting* last_meeting(const Way& way, std::size_t before) const {
     auto behind = std::ranges::upper_bound(meetings_, std::pair(way.from, way.until), {}, key_of);
     while (behind != meetings_.begin() && std::prev(behind)->meeting.waiting == way.from) {
@@ -85,8 +85,8 @@ class PathFinder {
     return nullptr;
   }
 
-  /// Returns when what it waited for had happened, as far as the times of actions tell. Inside a host that is where its
-  /// speed had brought it.
+  /// Returns when the awaited event had happened, as far as the times of actions tell. Inside a host, that is the
+  /// moment to which its speed had brought it.
   SimTime bound_of(const Dependency& dependency, std::int32_t base) const {
     const std::int32_t from = base + dependency.from;
     switch (dependency.wait) {
@@ -119,7 +119,7 @@ class PathFinder {
     return latest;
   }
 
-  /// The replica of a collective that came last to it.
+  /// Returns the replica's instance that came last to a collective.
   std::int32_t last_of_group(std::int32_t instance) const {
     const std::int32_t action = action_of(program_, instance);
     if (program_.kind[action] != EventKind::kCollective) return instance;
@@ -137,7 +137,7 @@ class PathFinder {
     return last;
   }
 
-  /// Returns nothing if it started at 0 of itself.
+  /// Returns nothing if the action started at 0 by itself.
   std::optional<Way> way_to(std::int32_t instance) const {
     const std::int32_t own = action_of(program_, instance);
     const std::int32_t waited = last_of_group(instance - own + program_.lead[own]);
@@ -162,9 +162,9 @@ class PathFinder {
   const EventTimes& times_;
   ActionIds ids_;
   CollectiveMeetings groups_;
-  std::vector<NumberedMeeting> meetings_;       ///< by who waited, then moment
-  std::vector<Dependency> by_action_;           ///< by who waits
-  std::vector<std::int32_t> first_dependency_;  ///< [action] in by_action_
+  std::vector<NumberedMeeting> meetings_;       ///< by the instance that waited, then moment
+  std::vector<Dependency> by_action_;           ///< by the action that waits
+  std::vector<std::int32_t> first_dependency_;  ///< [action] index in by_action_
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ EventKind kind_of(Op op) {
   return is_collective(op) ? EventKind::kCollective : EventKind::kBeside;
 }
 
-/// A sum over copies is one collective: its first member's, which lasts as long as the longest of them.
+/// Makes a sum over copies one collective: its first member's, which lasts as long as the longest of them.
 void follow_first_copies(EventProgram& program) {
   for (const std::vector<std::int32_t>& members : program.joint.members) {
     const std::int32_t first = members.front();
@@ -31,7 +31,7 @@ void follow_first_copies(EventProgram& program) {
   }
 }
 
-/// Counting sort of the dependencies by what they wait for.
+/// Sorts the dependencies by the moment that they wait for (a counting sort).
 void link_successors(EventProgram& program) {
   program.waits.assign(program.actions, 0);
   program.first_successor.assign(kWaits * static_cast<std::size_t>(program.actions) + 2, 0);
@@ -49,7 +49,7 @@ void link_successors(EventProgram& program) {
   program.first_successor.pop_back();
 }
 
-/// When the buckets are complete whose REDUCE_GRADs start inside their hosts; by host.
+/// Sets when the buckets are complete whose REDUCE_GRADs start inside their hosts. Returns the offsets by host.
 std::map<std::int32_t, std::vector<SimTime>> set_offsets(EventProgram& program, const Schedule& lowered,
                                                          const ActionCosts& costs) {
   const ActionIds ids = action_ids(lowered);

@@ -1,5 +1,5 @@
 #pragma once
-// The events of the event-driven engine in order of time; those of one moment in the order in which they were put.
+// The events of the event-driven engine in order of time. Events of one moment keep the order in which they were put.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +14,8 @@ enum class Happening : std::uint8_t {
   kEnd,
   kDelivery,
   kBucket,   ///< the bucket of a REDUCE_GRAD is complete
-  kStretch,  ///< a collective inside an action is over, that blocks it
-  kBeside,   ///< likewise beside its compute
+  kStretch,  ///< a collective inside an action that blocks it is over
+  kBeside,   ///< a collective inside an action that runs beside its compute is over
 };
 
 struct Event {

@@ -32,13 +32,13 @@ double RankCompute::speed_of(std::int32_t instance) const {
   return network_.speeds.empty() ? 1.0 : network_.speeds[rank_of(instance)];
 }
 
-/// How long work takes on the rank of `instance`.
+/// Returns how long work takes on the rank of `instance`.
 SimTime RankCompute::at_speed(std::int32_t instance, SimTime work) const {
   const double speed = speed_of(instance);
   return speed == 1.0 ? work : at_most_latest(std::round(static_cast<double>(work.count()) / speed));
 }
 
-/// From the start of its host, in which all takes `factor` times as long.
+/// Returns the offset from the start of its host, in which everything takes `factor` times as long.
 SimTime RankCompute::offset_of(std::int32_t reduction, double factor) const {
   return at_speed(reduction, times_factor(program_.inside[action_of(program_, reduction)], factor));
 }

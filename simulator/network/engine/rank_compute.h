@@ -1,5 +1,5 @@
 #pragma once
-// What each rank of each replica computes: at the rank's speed, and slowed down while a collective of its own is under
+// Each rank of each replica computes at the rank's speed, and is slowed down while a collective of its own is under
 // way.
 
 #include <cstdint>
@@ -10,45 +10,45 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What takes so long at normal speed, times a random factor.
+/// Computing that takes `work` at normal speed, multiplied by a random factor.
 struct ComputeWork {
   SimTime work{0};
-  std::int32_t number = 0;  ///< of `work` (network/event_numbers.h)
+  std::int32_t number = 0;  ///< number of `work` (simulator/network/engine/event_numbers.h)
   double factor = 1;
 };
 
 class RankCompute {
  public:
-  /// Puts what will happen into `events`, with its moments if there is a tape. All outlive it.
+  /// Puts coming events into `events`, with their moments if there is a tape. The arguments must outlive it.
   RankCompute(const EventProgram& program, const NetworkSpec& network, int ranks, EventQueue& events,
               DerivativeTape* tape = nullptr);
 
-  /// From `now` on, the tape's moment, the rank of `instance` computes `work`; `buckets` are complete inside it at
-  /// their offsets. False if it is over at once; otherwise its kEnd comes.
+  /// Makes the rank of `instance` compute `work` from `now` on, which is the tape's moment; `buckets` are complete
+  /// inside it at their offsets. False if it is over at once; otherwise its kEnd comes.
   bool begin(std::int32_t instance, const ComputeWork& work, const std::vector<std::int32_t>& buckets, SimTime now);
 
-  /// Its kEnd has come.
+  /// Must be called when the instance's kEnd has come.
   void end(std::int32_t instance);
 
-  /// The bucket of that REDUCE_GRAD is complete.
+  /// Must be called when the bucket of that REDUCE_GRAD is complete.
   void complete(std::int32_t reduction);
 
-  /// A collective begins (1) or ends (-1) on the rank of `instance`: what it computes goes on at another speed.
+  /// A collective begins (1) or ends (-1) on the rank of `instance`, whose computing goes on at another speed.
   void change_collectives(std::int32_t instance, int change, SimTime now);
 
-  /// True of the kEnd or kBucket of compute that has since changed its speed.
+  /// True for the kEnd or kBucket of compute that has since changed its speed.
   bool is_outdated(const Event& event) const;
 
  private:
   struct Rank {
     std::int32_t running = -1;  ///< instance
     std::uint32_t version = 0;
-    std::int32_t collectives = 0;       ///< under way
+    std::int32_t collectives = 0;       ///< collectives under way
     double work_ps = 0;                 ///< of `running`
     double work_left_ps = 0;            ///< at `since`
     std::vector<std::int32_t> buckets;  ///< REDUCE_GRADs inside `running` whose bucket is not complete
     SimTime since{0};
-    std::int32_t number = 0;  ///< of the work
+    std::int32_t number = 0;  ///< number of the work
     double factor = 1;
     DerivativeTape::Node work_node = DerivativeTape::kConstant;
     DerivativeTape::Node since_node = DerivativeTape::kConstant;
@@ -67,7 +67,7 @@ class RankCompute {
   std::size_t ranks_of_replica_;
   EventQueue& events_;
   DerivativeTape* tape_;
-  std::int32_t first_offset_;  ///< number
+  std::int32_t first_offset_;  ///< number of the first offset
   std::vector<Rank> ranks_;    ///< [replica * ranks + rank]
 };
 

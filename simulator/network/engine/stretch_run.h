@@ -1,5 +1,5 @@
 #pragma once
-// Actions with collectives inside them under way: stretch by stretch, in two lanes (network/stretches.h).
+// Runs actions with collectives inside them: stretch by stretch, in two lanes (simulator/network/engine/stretches.h).
 
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What the event engine and its stretches work with. All outlive them.
+/// The objects that the event engine and its stretches work with, which must outlive them.
 struct EventParts {
   const EventProgram& program;
   const NetworkSpec& network;
@@ -24,12 +24,12 @@ struct EventParts {
   RankCompute& compute;
   CollectiveMeetings& meetings;
   EventNumbering numbers;
-  DerivativeTape* tape = nullptr;                   ///< none: no derivatives
-  const EventDraws* draws = nullptr;                ///< none: no noise
-  std::vector<Meeting>* meetings_inside = nullptr;  ///< none: not recorded
+  DerivativeTape* tape = nullptr;                   ///< null for no derivatives
+  const EventDraws* draws = nullptr;                ///< null for no noise
+  std::vector<Meeting>* meetings_inside = nullptr;  ///< null if meetings are not recorded
 };
 
-/// The moment that comes as much later as that number says, which may have a factor.
+/// Returns the moment that comes later by the time of that number, which may have a factor.
 inline DerivativeTape::Node moment_after(DerivativeTape* tape, std::int32_t number) {
   return tape == nullptr ? DerivativeTape::kConstant
                          : tape->add({DerivativeTape::of(tape->now, 1), DerivativeTape::by(number, 1)});
@@ -37,26 +37,26 @@ inline DerivativeTape::Node moment_after(DerivativeTape* tape, std::int32_t numb
 
 class StretchRun {
  public:
-  /// `ended` is called with an instance whose action is over, `complete` with one inside which the buckets at that
-  /// offset are complete.
+  /// `ended` is called with an instance whose action is over; `complete` is called with one inside which the buckets at
+  /// that offset are complete.
   StretchRun(const EventParts& parts, int ranks, std::function<void(std::int32_t)> ended,
              std::function<void(std::int32_t, SimTime)> complete);
 
   void begin(std::int32_t instance, std::int32_t plan, SimTime now);
 
-  /// What the instance computes is over.
+  /// Must be called when the instance's computing is over.
   void end_compute(std::int32_t instance, SimTime now) { finish(instance, LaneKind::kBlocking, now); }
 
-  /// A collective inside an action is over, for all of its group.
+  /// Must be called when a collective inside an action is over, for all of its group.
   void end_collective(std::int32_t instance, LaneKind lane, SimTime now);
 
  private:
   struct Progress {
     std::int32_t phase = 0;
-    std::int32_t last_phase = 0;  ///< one behind
+    std::int32_t last_phase = 0;  ///< the phase behind the last one
     int open_lanes = 0;
     std::array<std::int32_t, kLanes> at{};  ///< [lane] stretch under way
-    std::array<SimTime, kLanes> came{};     ///< [lane] to its collective, if meetings are recorded
+    std::array<SimTime, kLanes> came{};     ///< [lane] when it came to its collective, if meetings are recorded
   };
 
   Progress& progress_of(std::int32_t instance);

@@ -9,7 +9,7 @@ namespace {
 using Lane = std::vector<Stretch>;
 using Lanes = std::array<Lane, kLanes>;
 
-/// Makes the plans of actions, one for all that are alike.
+/// Makes the plans of actions: one plan serves all actions that are alike.
 class Planner {
  public:
   Planner(const CostTable& costs, const NetworkSpec& network, const InnerClasses& classes)
@@ -22,7 +22,7 @@ class Planner {
     uneven_ = network.collective_slowdown > 0 || !std::ranges::all_of(network.speeds, is_normal);
   }
 
-  /// False if no action of any kind does.
+  /// False if no action of any kind needs a plan.
   bool any_may_need_plan() const { return uneven_ || std::ranges::find(shares_, true) != shares_.end(); }
 
   bool needs_plan(const Action& action) const {
@@ -33,7 +33,7 @@ class Planner {
     });
   }
 
-  /// The plan of an action, or of an overlapped pair.
+  /// Makes the plan of an action, or of an overlapped pair, and returns its number.
   std::int32_t plan(const std::vector<const Action*>& actions, const std::vector<SimTime>& inside) {
     const auto number = static_cast<std::int32_t>(plans_.first_phase.size());
     plans_.first_phase.push_back(static_cast<std::int32_t>(plans_.phases.size()));
@@ -113,8 +113,8 @@ class Planner {
 
   const CostTable& costs_;
   const InnerClasses& classes_;
-  std::vector<bool> shares_;  ///< [class] one of its groups crosses links
-  bool uneven_ = false;       ///< some rank computes at another speed than normal, at some time
+  std::vector<bool> shares_;  ///< [class] true if one of its groups crosses links
+  bool uneven_ = false;       ///< true if some rank computes at another speed than normal, at some time
   Stretches plans_;
 };
 

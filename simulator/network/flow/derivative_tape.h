@@ -1,12 +1,12 @@
 #pragma once
-// How times depend on what they are made of: a record of every moment as a linear function of earlier ones, from which
-// one pass backwards gives the derivative of the last by every number that went in.
+// Records how times depend on the numbers that they are made of: every moment is a linear function of earlier ones,
+// from which one pass backwards gives the derivative of the last by every number that went in.
 //
 //   DerivativeTape tape;
 //   const auto end = tape.add({DerivativeTape::of(start, 1), DerivativeTape::by(duration_number, 1)});
 //   tape.gradient(end, numbers)[duration_number] -> 1
 //
-// Reverse accumulation (Griewank & Walther 2008, Evaluating Derivatives, section 3.2).
+// Source: reverse accumulation (Griewank & Walther 2008, Evaluating Derivatives, section 3.2).
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ class DerivativeTape {
   using Node = std::int32_t;
   static constexpr Node kConstant = -1;  ///< depends on nothing
 
-  /// `coefficient` times a node, or times a number that went in.
+  /// Adds up as `coefficient` times a node, or times a number that went in.
   struct Term {
     std::int32_t what = kConstant;
     double coefficient = 0;
@@ -28,11 +28,12 @@ class DerivativeTape {
   static Term of(Node node, double coefficient) { return {node, coefficient}; }
   static Term by(std::int32_t number, double coefficient) { return {-2 - number, coefficient}; }
 
-  /// The sum of the terms, of nodes that are there already. Throws std::length_error beyond 2^26 terms, a gibibyte.
+  /// Adds the sum of the terms, whose nodes must be there already. Throws std::length_error beyond 2^26 terms, a
+  /// gibibyte.
   Node add(std::initializer_list<Term> terms) { return add(terms.begin(), terms.end()); }
   Node add(const std::vector<Term>& terms) { return add(terms.data(), terms.data() + terms.size()); }
 
-  /// [number] the derivative of `node`.
+  /// Returns [number] the derivative of `node`.
   std::vector<double> gradient(Node node, std::size_t numbers) const;
 
   Node now = kConstant;   ///< the moment that an engine is at

@@ -10,7 +10,8 @@ void FlowDerivatives::start(std::int32_t slot, SimTime alone, std::int32_t work,
                    .work_left_ps = static_cast<double>(alone.count())};
 }
 
-/// A link's level is (capacity - what flows that it does not hold back take) / (share * weight of those that it does).
+/// Puts the links' levels on the tape: (capacity - rates of flows that it does not hold back) / (share * weight of
+/// those that it does).
 void FlowDerivatives::put_levels(const SharedComponent& component) {
   const MaxMinProblem& problem = component.problem;
   crossing_.assign(component.links.size(), {});

@@ -1,11 +1,12 @@
 #pragma once
-// How the ends of flows depend on what they move, on the rates that they reach alone, and on the links' capacities.
+// The ends of flows as functions of their bytes, of the rates that they reach alone, and of the links' capacities.
 //
 // Between two changes of its speed x a flow does x dt of its work w, the time that it takes alone. So, with changes at
 // t_0 (its start) < t_1 < ... < t_n, it ends at t_n + w_n / x_n, where w_0 = w and w_k+1 = w_k - x_k (t_k+1 - t_k). Its
-// speed is rate / cap; the rate is its cap, or weight * level of the link that holds it back, whose level is what other
-// flows leave of the capacity, divided by the weights of those that it holds back (network/max_min.h). All of these are
-// smooth away from ties, and are put on the tape as the engine goes.
+// speed is rate / cap. The rate is its cap, or weight * level of the link that holds it back. That level is the
+// capacity that other flows leave, divided by the weights of the flows that the link holds back
+// (simulator/network/flow/max_min.h). All of these are smooth away from ties, and are put on the tape as the engine
+// goes.
 
 #include <cstdint>
 #include <vector>
@@ -31,16 +32,16 @@ class FlowDerivatives {
   /// `capacity` is the number of the first link's capacity.
   FlowDerivatives(DerivativeTape& tape, std::int32_t capacity) : tape_(tape), capacity_(capacity) {}
 
-  /// A flow starts at the tape's moment; `work` is the number of its time alone, `cap` that of its rate alone.
+  /// Starts a flow at the tape's moment; `work` is the number of its time alone, `cap` that of its rate alone.
   void start(std::int32_t slot, SimTime alone, std::int32_t work, std::int32_t cap);
 
-  /// From `now` on, the moment `since`, the flows of the component have other rates.
+  /// Gives the flows of the component other rates from `now` on, the moment `since`.
   void share(const SharedComponent& component, SimTime now, DerivativeTape::Node since);
 
-  /// Of a flow that starts: the moment.
+  /// Returns the moment at which a flow has started.
   DerivativeTape::Node start_of(std::int32_t slot) const { return states_[slot].since_node; }
 
-  /// The moment at which a flow ends.
+  /// Returns the moment at which a flow ends.
   DerivativeTape::Node end(std::int32_t slot);
 
  private:
@@ -59,7 +60,7 @@ class FlowDerivatives {
   std::int32_t capacity_;
   std::vector<State> states_;                        ///< [slot]
   std::vector<DerivativeTape::Node> levels_;         ///< [link of the component]
-  std::vector<std::vector<std::int32_t>> crossing_;  ///< [link of the component] uses
+  std::vector<std::vector<std::int32_t>> crossing_;  ///< [link of the component] uses of it
   std::vector<std::int32_t> flow_of_use_;
   std::vector<DerivativeTape::Term> terms_;
 };

@@ -8,11 +8,12 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Work that counts as done. Far below a picosecond, far above the rounding of doubles, and no simple fraction, so that
-/// shares such as 1/2 and 2/3 of whole picoseconds never stand right at the border.
+/// A flow with less work than this is done. The number is far below a picosecond, far above the rounding of doubles,
+/// and no simple fraction, so that shares such as 1/2 and 2/3 of whole picoseconds never stand right at the border.
 constexpr double kNoWorkPs = 0.000731;
 
-/// The whole picoseconds that the work lasts at that speed; kLatestMoment, at which an engine ends, for more than that.
+/// Returns the whole picoseconds that the work lasts at that speed, or kLatestMoment, at which an engine ends, if it is
+/// longer.
 SimTime lasting(double work_ps, double speed) {
   return at_most_latest(std::max(0.0, std::ceil(work_ps / speed - kNoWorkPs)));
 }
@@ -37,7 +38,7 @@ bool Flows::later(const Entry& a, const Entry& b) {
 
 void Flows::start(const FlowStart& flow, SimTime now) {
   assert(flow.alone > SimTime{0} && now >= now_);
-  if (now > now_) settle();  // what changed earlier has shared since then
+  if (now > now_) settle();  // flows that changed earlier have shared since then
   now_ = now;
   std::int32_t number = static_cast<std::int32_t>(slots_.size());
   if (free_slots_.empty()) {
@@ -86,7 +87,7 @@ void Flows::remove(std::int32_t number, DerivativeTape::Node at) {
   --in_flight_;
 }
 
-/// Everything that is linked to `first` by shared links; marks what it takes.
+/// Gathers all flows that are linked to `first` by shared links, and marks them.
 void Flows::gather_component(std::int32_t first) {
   component_.assign(1, first);
   component_links_.clear();
@@ -114,7 +115,7 @@ void Flows::set_speed(Slot& slot, double speed) {
   slot.end = now_ + lasting(slot.work_left_ps, speed);
 }
 
-/// The rates of the gathered component.
+/// Poses the problem of the gathered component's rates.
 void Flows::pose_problem() {
   problem_.capacities.clear();
   problem_.caps.clear();
@@ -132,7 +133,7 @@ void Flows::pose_problem() {
   }
 }
 
-/// New rates for the gathered component, and its first end into the heap.
+/// Gives the gathered component new rates, and puts its first end into the heap.
 void Flows::share_component(DerivativeTape::Node since) {
   if (component_.size() == 1) {
     Slot& slot = slots_[component_.front()];

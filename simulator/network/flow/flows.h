@@ -1,14 +1,15 @@
 #pragma once
-// Flows in flight over shared links: who runs how fast now, and which ends next.
+// Flows in flight over shared links: how fast each runs now, and which ends next.
 //
 //   Flows flows({50e9}, {{.uses = {{0, 1}}}});                  // one link, one route over it
 //   flows.start({.id = 7, .route = 0, .cap_bytes_per_second = 50e9, .alone = SimTime{320'000'000}}, SimTime{0});
 //   flows.next_end() -> 320 us;  flows.take_ended() -> {7}
 //
 // A flow's work is the time that it takes alone; with a rate of x it does x / cap of it in unit time. Rates are max-min
-// fair (network/max_min.h) and change only when a flow starts or ends, for the flows that are linked to it by shared
-// links: only their component is computed anew, and what a flow has left is brought up to date only when its rate
-// changes. Each component keeps its first end in a heap whose outdated entries are known by their version.
+// fair (simulator/network/flow/max_min.h) and change only when a flow starts or ends, for the flows that are linked to
+// it by shared links: only their component is computed anew, and a flow's remaining work is brought up to date only
+// when its rate changes. Each component keeps its first end in a heap whose outdated entries are known by their
+// version.
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +24,7 @@ namespace plumb { inline namespace simulator {
 /// The way of a flow.
 struct Route {
   std::vector<LinkUse> uses;  ///< each link once
-  double weight = 1;          ///< of its claim where it shares: parallel rings count each
+  double weight = 1;          ///< weight of its claim where it shares: each of several parallel rings counts
 
   friend bool operator==(const Route&, const Route&) = default;
 };
@@ -32,8 +33,8 @@ struct FlowStart {
   std::int32_t id = 0;     ///< the caller's
   std::int32_t route = 0;  ///< number of the route
   double cap_bytes_per_second = 0;
-  SimTime alone{0};  ///< how long it takes where nothing holds it back; above 0
-  // For derivatives: the numbers of the two (network/event_numbers.h).
+  SimTime alone{0};  ///< duration where nothing holds it back; above 0
+  // For derivatives, these are the numbers of the two (simulator/network/engine/event_numbers.h).
   std::int32_t alone_number = 0;
   std::int32_t cap_number = 0;
 };
@@ -42,24 +43,26 @@ class Flows {
  public:
   Flows(std::vector<double> capacities, std::vector<Route> routes);
 
-  /// From now on each end is put on the tape; before the first start. `capacity` is the number of the first link's.
+  /// Puts each end on the tape from now on; must come before the first start. `capacity` is the number of the first
+  /// link's.
   void record(DerivativeTape& tape, std::int32_t capacity);
 
-  /// `now` is not before any earlier start or end. What starts together shares from the same moment.
+  /// Starts a flow. `now` must not be before any earlier start or end. Flows that start together share from the same
+  /// moment.
   void start(const FlowStart& flow, SimTime now);
 
-  /// When the next flow ends; nothing if none is in flight. A flow alone ends exactly `alone` after its start; others
-  /// at the first picosecond at which their work is done.
+  /// Returns when the next flow ends, or nothing if none is in flight. A flow alone ends exactly `alone` after its
+  /// start; others end at the first picosecond at which their work is done.
   std::optional<SimTime> next_end();
 
-  /// Takes the flows that end at next_end(), in the order in which they started within each component, the component
-  /// whose flow started first before the others. There must be one.
+  /// Takes the flows that end at next_end(), in the order in which they started within each component; the component
+  /// whose flow started first comes before the others. There must be one.
   const std::vector<std::int32_t>& take_ended();
 
-  /// Of those just taken, the moments on the tape.
+  /// Returns the moments on the tape of the flows just taken.
   const std::vector<DerivativeTape::Node>& ended_nodes() const { return ended_nodes_; }
 
-  /// [link] bytes/s that cross it now.
+  /// Returns [link] the bytes/s that cross it now.
   std::vector<double> link_rates();
 
   std::int64_t in_flight() const { return in_flight_; }

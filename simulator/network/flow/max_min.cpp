@@ -23,7 +23,7 @@ void MaxMinSolver::index_flows_by_link(const MaxMinProblem& problem) {
   for (const LinkUse& use : problem.uses) ++first_flow_[use.link + 1];
   for (std::size_t l = 0; l < links; ++l) first_flow_[l + 1] += first_flow_[l];
   flows_of_link_.resize(problem.uses.size());
-  // Filled from each link's end, so that first_flow_ is right again behind the loop.
+  // The lists are filled from each link's end, so that first_flow_ is right again behind the loop.
   for (std::size_t l = 0; l < links; ++l) links_[l].rising = first_flow_[l + 1];
   for (auto f = static_cast<std::int32_t>(problem.caps.size()); f-- > 0;) {
     for (auto u = problem.first_use[f]; u < problem.first_use[f + 1]; ++u) {

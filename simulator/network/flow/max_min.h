@@ -17,7 +17,7 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What a flow takes of a link.
+/// A flow's use of a link.
 struct LinkUse {
   std::int32_t link = 0;
   double share = 1;  ///< bytes on the link for each byte of the flow; above 0
@@ -29,22 +29,22 @@ struct MaxMinProblem {
   std::vector<double> capacities;          ///< [link] bytes/s
   std::vector<double> caps;                ///< [flow] bytes/s that it reaches alone
   std::vector<double> weights;             ///< [flow]
-  std::vector<std::int32_t> first_use{0};  ///< [flows + 1] into `uses`
+  std::vector<std::int32_t> first_use{0};  ///< [flows + 1] index into `uses`
   std::vector<LinkUse> uses;
 };
 
 void add_flow(MaxMinProblem& problem, double cap, double weight, const std::vector<LinkUse>& uses);
 
-/// Keeps its working memory from one problem to the next, and nothing else.
+/// Solves problems. It keeps its working memory from one problem to the next, and nothing else.
 class MaxMinSolver {
  public:
-  /// [flow] the rate, valid until the next call. A flow that no link holds back has exactly its cap: a link counts as
-  /// full only where it would hold the rates down by more than a part in 1e12.
+  /// Returns [flow] the rate, valid until the next call. A flow that no link holds back has exactly its cap: a link
+  /// counts as full only where it would hold the rates down by more than a part in 1e12.
   const std::vector<double>& solve(const MaxMinProblem& problem);
 
-  /// Of the last problem: [flow] the link that holds it back, -1 where its cap does.
+  /// Returns, for the last problem, [flow] the link that holds it back, or -1 where its cap does.
   const std::vector<std::int32_t>& held_by() const { return held_by_; }
-  /// The links that are full, in the order in which they filled.
+  /// Returns the links that are full, in the order in which they filled.
   const std::vector<std::int32_t>& filled() const { return filled_; }
 
  private:
@@ -58,8 +58,8 @@ class MaxMinSolver {
   void index_flows_by_link(const MaxMinProblem& problem);
 
   std::vector<Link> links_;
-  std::vector<std::int32_t> open_links_;  ///< with rising flows
-  std::vector<std::int32_t> first_flow_;  ///< [links + 1] into flows_of_link_
+  std::vector<std::int32_t> open_links_;  ///< links with rising flows
+  std::vector<std::int32_t> first_flow_;  ///< [links + 1] index into flows_of_link_
   std::vector<std::int32_t> flows_of_link_;
   std::vector<std::int32_t> by_cap_;  ///< flows by cap / weight
   std::vector<bool> settled_;

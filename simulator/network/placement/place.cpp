@@ -12,7 +12,7 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Adds `share` of each link on the way.
+/// Adds `share` to each link on the way.
 void add_way(std::map<int, double>& shares, const Fabric& fabric, int from, int to, double share) {
   for (const int link : fabric.path(from, to)) shares[link] += share;
 }
@@ -23,7 +23,7 @@ Route route_of(const std::map<int, double>& shares, double weight) {
   return route;
 }
 
-/// The kind of the first collective of the data group among the segments of (op, stage); nothing if there is none.
+/// Returns the first collective of the data group among the segments of (op, stage), or null.
 const Segment* data_collective(const CostTable& costs, Op op, int stage) {
   for (const auto& segments : costs.stages[stage].segments[static_cast<std::size_t>(op)]) {
     for (const Segment& segment : segments) {
@@ -72,7 +72,7 @@ class Placer {
     return it->second;
   }
 
-  /// A REDUCE_GRAD of copies is one flow: the rings of all copies side by side.
+  /// Returns the stages whose rings are one flow: a REDUCE_GRAD of copies has the rings of all copies side by side.
   std::vector<int> copies_of(Op op, int stage) const {
     if (op != Op::kReduceGrad) return {stage};
     std::vector<int> copies;
@@ -122,7 +122,7 @@ class Placer {
   const Schedule& schedule_;
   const CostTable& costs_;
   NetworkSpec network_;
-  std::map<std::pair<int, int>, std::int32_t> message_routes_;  ///< by devices
+  std::map<std::pair<int, int>, std::int32_t> message_routes_;  ///< by the two devices
   std::map<std::vector<int>, std::int32_t> ring_routes_;        ///< by the first device of each copy's group
 };
 

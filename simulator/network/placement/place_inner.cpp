@@ -17,7 +17,7 @@ bool is_inner(Group group) {
   return group == Group::kTensor || group == Group::kContext || group == Group::kExpert;
 }
 
-/// The groups and kinds of the collectives inside the actions of a stage.
+/// Returns the groups and kinds of the collectives inside the actions of a stage.
 std::set<std::pair<Group, CollectiveKind>> inner_kinds(const StageCosts& stage) {
   std::set<std::pair<Group, CollectiveKind>> kinds;
   for (std::size_t op = 0; op < stage.segments.size(); ++op) {
@@ -75,7 +75,7 @@ NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int
                       world_size(grid), grid.pipeline, ranks * placed.replicas, ranks));
     }
   }
-  std::map<std::tuple<Group, bool, int>, std::int32_t> routes;  // [group, all-to-all, first device]
+  std::map<std::tuple<Group, bool, int>, std::int32_t> routes;  // by (group, all-to-all, first device)
   for (int stage = 0; stage < static_cast<int>(lowered.stages.size()); ++stage) {
     const int first = lowered.stages[stage].rank * placed.replicas;
     for (const auto& [group, kind] : inner_kinds(costs.stages[stage])) {

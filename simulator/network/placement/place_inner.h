@@ -1,5 +1,5 @@
 #pragma once
-// Which links the collectives inside actions cross: tensor groups' rings, context groups' rings, expert groups'
+// Says which links the collectives inside actions cross: tensor groups' rings, context groups' rings, expert groups'
 // all-to-alls.
 //
 //   network = with_inner_collectives(place(fabric, 8, replicas, lowered, costs), fabric, 8,
@@ -9,22 +9,23 @@
 
 namespace plumb { inline namespace simulator {
 
-/// The groups that collectives inside actions are of. Both grids have the world ranks of the network, in one order.
+/// The groups of the collectives inside actions. Both grids have the world ranks of the network, in one order.
 struct InnerGrids {
   ProcessGrid ranks;    ///< tensor and context groups
   ProcessGrid experts;  ///< its context groups share the routed experts
 };
 
-/// The groups of `group` (kTensor, kContext or kExpert) that a world rank belongs to. Throws SpecError for others.
+/// Returns the ranks of the `group` (kTensor, kContext or kExpert) that a world rank belongs to. Throws SpecError for
+/// other groups.
 std::vector<int> inner_group_ranks(const InnerGrids& grids, Group group, int world_rank);
 
-/// An all-to-all of `devices` as one flow: shares for each byte that a device sends, an equal part to every other.
-/// Empty for fewer than two devices.
+/// Returns an all-to-all of `devices` as one flow: shares for each byte that a device sends, an equal part to every
+/// other. Empty for fewer than two devices.
 Route all_to_all_route(const Fabric& fabric, const std::vector<int>& devices);
 
-/// `placed` (by place(), none folded) with a flow for each tensor, context and expert group of each stage whose actions
-/// have such segments. Sums over pipeline ranks inside actions (tied tables) have none and share nothing. Throws
-/// SpecError if a grid has other ranks than `placed`.
+/// Returns `placed` (by place(), none folded) with a flow for each tensor, context and expert group of each stage whose
+/// actions have such segments. Sums over pipeline ranks inside actions (tied tables) have no flow and share nothing.
+/// Throws SpecError if a grid has other ranks than `placed`.
 NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int devices_per_node,
                                    const InnerGrids& grids, const Schedule& lowered, const CostTable& costs);
 

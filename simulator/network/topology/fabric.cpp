@@ -43,12 +43,12 @@ struct Numbers {
     groups = (spec.nodes + nodes_per_leaf - 1) / nodes_per_leaf;
     leaves = groups * (spec.leaves == Leaves::kByRail ? spec.nics_per_node : 1);
   }
-  // Two links each (there, back), in this order.
+  // Links come in pairs (there, back), in this order.
   int attachment(int device) const { return 2 * device; }
   int nic(int number) const { return 2 * (devices + number); }
   int trunk(int leaf) const { return 2 * (devices + nics + leaf); }
   int port(int device) const { return 2 * (devices + nics + leaves + device); }
-  // Vertices: devices, hubs, NICs, leaves, spine.
+  // Vertices stand in the order devices, hubs, NICs, leaves, spine.
   int hub_vertex(int node) const { return devices + node; }
   int nic_vertex(const FabricSpec& spec, int number) const { return devices + spec.nodes + number; }
   int leaf_vertex(const FabricSpec& spec, int leaf) const { return devices + spec.nodes + nics + leaf; }
@@ -152,9 +152,9 @@ Fabric fabric_of(const FabricSpec& spec) {
 Fabric without_links(const Fabric& fabric, const Topology& topology, const std::vector<int>& failed) {
   struct Rest {
     Topology topology;
-    std::vector<int> number;         // [link of the rest] in the whole
-    std::vector<bool> is_lost;       // [link of the whole]
-    std::vector<std::string> names;  // [link of the whole]
+    std::vector<int> number;         // [link of the rest] its number in the whole
+    std::vector<bool> is_lost;       // [link of the whole] true if it carries nothing
+    std::vector<std::string> names;  // [link of the whole] its name
     PathOf usual;
   };
   Rest rest{.topology = topology, .is_lost = std::vector<bool>(topology.links.size(), false), .usual = fabric.path};

@@ -17,8 +17,8 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What connects the devices of a node. A mesh has a link for each pair; here its devices are taken to share nothing
-/// but their ports, as on switches.
+/// The connection between the devices of a node. A mesh has a link for each pair; its devices are taken here to share
+/// nothing but their ports, as on switches.
 enum class NodeHub { kNvSwitch, kPcie, kMesh };
 enum class Leaves { kByRail, kByNode };
 
@@ -27,43 +27,44 @@ struct FabricSpec {
   int devices_per_node = 1;
   NodeHub hub = NodeHub::kNvSwitch;
   double port_bytes_per_second = 0;  ///< a device's link into its node, each way
-  /// A device's own link to the PCIe switch that its NIC hangs on, each way: what goes to the NIC crosses it.
+  /// A device's own link to the PCIe switch that its NIC hangs on, each way: traffic to the NIC crosses it.
   double attachment_bytes_per_second = std::numeric_limits<double>::infinity();
   int nics_per_node = 1;            ///< between 1 and devices_per_node
   double nic_bytes_per_second = 0;  ///< each way
   Leaves leaves = Leaves::kByRail;
-  int nodes_per_leaf = 0;       ///< 0: all
+  int nodes_per_leaf = 0;       ///< 0 for all nodes
   double oversubscription = 1;  ///< NIC rate of a leaf over the rate of its trunk
-  Seconds port_latency{0};      ///< of crossing from port to port
-  Seconds nic_latency{0};       ///< of crossing from NIC to NIC
+  Seconds port_latency{0};      ///< latency from port to port
+  Seconds nic_latency{0};       ///< latency from NIC to NIC
   Seconds spine_latency{0};     ///< added where the path crosses the spine
 };
 
-/// How a path is found: the links from one device to another, in order.
+/// Returns a path: the links from one device to another, in order.
 using PathOf = std::function<std::vector<int>(int from_device, int to_device)>;
 
-/// Links and their paths, whether of a FabricSpec or of a graph of the user's own.
+/// Links and their paths, of a FabricSpec or of a graph of the user's own.
 struct Fabric {
   int devices = 0;
   std::vector<TopologyLink> links;
   PathOf path;
 };
 
-/// The graph. Links are named "port_up:rank3", "nic_down:node2.1", "trunk_up:leaf0". Throws SpecError if a number is
-/// not above 0 or nics_per_node exceeds devices_per_node.
+/// Returns the graph of a spec. Links are named "port_up:rank3", "nic_down:node2.1", "trunk_up:leaf0". Throws SpecError
+/// if a number is not above 0 or nics_per_node exceeds devices_per_node.
 Topology fabric_topology(const FabricSpec& spec);
 
-/// The links of fabric_topology(spec) from one device to another without a search; equal to shortest_path() on it.
+/// Returns the links of fabric_topology(spec) from one device to another without a search; equal to shortest_path() on
+/// it.
 std::vector<int> fabric_path(const FabricSpec& spec, int from_device, int to_device);
 
 Fabric fabric_of(const FabricSpec& spec);
 
-/// The same links, of which some carry nothing: what would cross one goes the shortest other way. `topology` is the
-/// graph of `fabric`, `failed` its links by number. Asked for a path where none is left, it throws SpecError naming the
-/// two ranks.
+/// Returns the fabric with some links that carry nothing: traffic that would cross one goes the shortest other way.
+/// `topology` is the graph of `fabric`, `failed` its links by number. When asked for a path where none is left, it
+/// throws SpecError naming the two ranks.
 Fabric without_links(const Fabric& fabric, const Topology& topology, const std::vector<int>& failed);
 
-/// Paths by shortest_path(). Throws SpecError as check_topology().
+/// Returns a fabric whose paths are those of shortest_path(). Throws SpecError as check_topology().
 Fabric fabric_of(const Topology& topology);
 
 }}  // namespace plumb::simulator

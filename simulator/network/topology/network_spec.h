@@ -1,13 +1,14 @@
 #pragma once
-// The network of a simulation as data: which links the messages and the collectives of each replica cross. A link that
-// two of them cross at a time is shared fairly between them (network/max_min.h).
+// The network of a simulation as data: it says which links the messages and the collectives of each replica cross. A
+// link that two of them cross at a time is shared fairly between them (simulator/network/flow/max_min.h).
 //
 //   NetworkSpec trunk{.links = {{"trunk", 1e9}}, .routes = {{.uses = {{0, 1}}}},
 //                     .activation_route = {0, 0, -1}, .gradient_route = {-1, 0, 0}};   // three stages, one shared wire
 //
 // Replicas are copies of the pipeline: replica k of pipeline rank r is world rank r * replicas + k (Megatron-LM's
-// order, schedules/process_grid.h). How fast a message or a collective is alone is the cost table's word; the network
-// says what is left of that when others use the same links. network/place.h makes it for a cluster and a layout.
+// order, schedules/process_grid.h). The cost table says how fast a message or a collective is alone; the network says
+// how much of that is left when others use the same links. simulator/network/placement/place.h makes it for a cluster
+// and a layout.
 
 #include <array>
 #include <cstdint>
@@ -30,8 +31,8 @@ struct NetworkLink {
 
 inline constexpr std::int32_t kNoRoute = -1;  ///< shares nothing with anyone
 
-/// UNSHARD or REDUCE_GRAD of a stage as one flow over all links that its ring crosses. It starts when every replica of
-/// the group has issued it, and ends for all of them at once. Its rate alone is volume / price.
+/// An UNSHARD or REDUCE_GRAD of a stage as one flow over all links that its ring crosses. It starts when every replica
+/// of the group has issued it, and ends for all of them at once. Its rate alone is volume / price.
 struct CollectiveFlow {
   Op op = Op::kReduceGrad;
   int stage = 0;
@@ -43,21 +44,21 @@ struct CollectiveFlow {
 };
 
 /// The collectives of one group and kind inside the actions of a stage (TP, CP and EP segments of the cost table), each
-/// as one flow over all links that it crosses. One starts when every replica of the group has come to it, and ends for
-/// all of them at once.
+/// as one flow over all links that it crosses. A collective starts when every replica of the group has come to it, and
+/// ends for all of them at once.
 struct InnerCollective {
   Group group = Group::kTensor;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int stage = 0;
   std::vector<int> replicas;  ///< ascending
   std::int32_t route = kNoRoute;
-  double volume_ratio = 1;                                                 ///< as of CollectiveFlow
-  double most_bytes_per_second = std::numeric_limits<double>::infinity();  ///< of its rate alone
+  double volume_ratio = 1;                                                 ///< see CollectiveFlow
+  double most_bytes_per_second = std::numeric_limits<double>::infinity();  ///< upper limit of its rate alone
 
   friend bool operator==(const InnerCollective&, const InnerCollective&) = default;
 };
 
-/// OFFLOAD, RELOAD, EVICT and LOAD, in this order.
+/// The kinds of moves are OFFLOAD, RELOAD, EVICT and LOAD, in this order.
 inline constexpr std::size_t kMoveKinds = 4;
 inline std::size_t move_number(Op move) {
   return static_cast<std::size_t>(move) - static_cast<std::size_t>(Op::kOffload);
@@ -70,12 +71,13 @@ struct NetworkSpec {
   std::vector<NetworkLink> links;
   std::vector<Route> routes;
   int replicas = 1;
-  std::vector<std::int32_t> activation_route;  ///< [replica * stages + stage] of SEND_F; empty: none shares
-  std::vector<std::int32_t> gradient_route;    ///< of SEND_B
-  std::array<std::vector<std::int32_t>, kMoveKinds> move_routes;  ///< [move_number] likewise, by the stage moved
-  std::vector<CollectiveFlow> collectives;  ///< those that are not here are of one replica and share nothing
-  std::vector<InnerCollective> inner;       ///< likewise
-  std::vector<double> speeds;               ///< [replica * ranks + rank] share of the normal speed; empty: all 1
+  std::vector<std::int32_t> activation_route;  ///< [replica * stages + stage] for SEND_F; empty if none shares
+  std::vector<std::int32_t> gradient_route;    ///< [replica * stages + stage] for SEND_B
+  /// [move_number][replica * stages + stage] by the stage that is moved; empty if none shares.
+  std::array<std::vector<std::int32_t>, kMoveKinds> move_routes;
+  std::vector<CollectiveFlow> collectives;  ///< collectives that are not listed are of one replica and share nothing
+  std::vector<InnerCollective> inner;       ///< collectives inside actions; those that are not listed share nothing
+  std::vector<double> speeds;               ///< [replica * ranks + rank] share of the normal speed; empty if all are 1
   double collective_slowdown = 0;  ///< x: compute runs at 1 / (1 + x) while a collective of its rank is under way
 };
 
@@ -86,10 +88,11 @@ void check_network(const NetworkSpec& network, const Schedule& schedule);
 /// True if any message or collective crosses a link.
 bool has_routes(const NetworkSpec& network);
 
-/// Bytes/s of a send (its link's bandwidth) or of a collective (volume over price; 0 where it costs nothing) alone.
-/// `buffer_bytes_per_second`: the segment's bytes over its price.
+/// Return the bytes/s alone of a send (its link's bandwidth), of a move, or of a collective (volume over price; 0 where
+/// it costs nothing). `buffer_bytes_per_second` is the segment's bytes over its price.
 double message_rate(const Schedule& schedule, const CostTable& costs, int stage, bool gradient);
-/// Of OFFLOAD, RELOAD, EVICT or LOAD: the stage's activation (StageMemory::forward_bytes) over the move's price.
+/// Returns the rate of OFFLOAD, RELOAD, EVICT or LOAD: the stage's activation (StageMemory::forward_bytes) over the
+/// move's price.
 double move_rate(const CostTable& costs, const Action& move);
 double collective_rate(const CollectiveFlow& flow, const CostTable& costs, const Action& action);
 double inner_rate(const InnerCollective& flow, double buffer_bytes_per_second);

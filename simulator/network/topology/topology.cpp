@@ -27,7 +27,7 @@ LinkGraph graph_of(const Topology& topology) {
   return {boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), numbers.begin(), topology.vertices.size()};
 }
 
-/// [vertex] the link by which a breadth-first search reaches it; -1: not reached.
+/// Records [vertex] the link by which a breadth-first search reaches it; -1 if it does not.
 class ArrivalVisitor : public boost::default_bfs_visitor {
  public:
   explicit ArrivalVisitor(std::vector<int>& arrival) : arrival_(arrival) {}

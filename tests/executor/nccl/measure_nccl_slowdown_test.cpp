@@ -24,7 +24,7 @@ class OverlappingDevices : public NcclDevices {
     double collective = 0;
     if (work.round) collective = 1e-5 + static_cast<double>(work.round->bytes) / bytes_per_second;
     const double slowdown =
-        work.round && work.round->op == CollectiveOp::kAllGather ? slowdown_of_gathers : slowdown_of_sums;
+        work.round && work.round->op == CollectiveKind::kAllGather ? slowdown_of_gathers : slowdown_of_sums;
     if (work.products > 0) collective *= 1.5;
     // Both until one is over, at 1 / (1 + x); then the rest of the products as alone.
     const double done_beside = std::min(products, collective / (1 + slowdown));
@@ -53,7 +53,7 @@ TEST_CASE("what devices lose beside each collective comes out as it is") {
   const std::vector<SlowdownSample> samples =
       measure_nccl_slowdown(devices, {.half = HalfFormat::kBf16, .budget = Seconds{1000}});
   REQUIRE(samples.size() == 3);
-  const CollectiveOp ops[] = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter};
+  const CollectiveKind ops[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter};
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const SlowdownSample& sample = samples[i];
     CHECK(sample.op == ops[i]);
@@ -76,7 +76,8 @@ TEST_CASE("one slow sample of four devices changes nothing") {
   OverlappingDevices devices(4);
   devices.has_straggler = true;
   for (const SlowdownSample& sample : measure_nccl_slowdown(devices, {.budget = Seconds{1000}}))
-    CHECK(*slowdown_of(sample) == doctest::Approx(sample.op == CollectiveOp::kAllGather ? 0.125 : 0.25).epsilon(1e-9));
+    CHECK(*slowdown_of(sample) ==
+          doctest::Approx(sample.op == CollectiveKind::kAllGather ? 0.125 : 0.25).epsilon(1e-9));
 }
 
 TEST_CASE("slow devices have smaller products and buffers within the budget, which the sample says") {

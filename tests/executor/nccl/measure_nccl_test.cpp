@@ -36,7 +36,7 @@ TEST_CASE("every collective is timed by size, out of place and in place, behind 
       measure_nccl(devices, {.sizes_bytes = {1000, 1 << 20}, .warm_up = 5, .repeats = 20, .budget = Seconds{1000}});
   CHECK(samples.size() == 2 * (2 * 5 + 2));  // all-to-all and shift have no in-place form
   CHECK(devices.rounds == 24 * 25);
-  std::set<std::pair<CollectiveOp, bool>> kinds;
+  std::set<std::pair<CollectiveKind, bool>> kinds;
   for (const NcclSample& sample : samples) {
     kinds.emplace(sample.sample.op, sample.in_place);
     CHECK(sample.sample.members == 4);
@@ -52,9 +52,9 @@ TEST_CASE("bus bandwidth is that of nccl-tests") {
   for (const NcclSample& sample : measure_nccl(devices, {.sizes_bytes = {1 << 20}, .budget = Seconds{1000}})) {
     const double algorithm = algorithm_bytes_per_second(sample.sample);
     double factor = 1;
-    if (sample.sample.op == CollectiveOp::kAllReduce) factor = 2 * 3.0 / 4;
-    if (sample.sample.op == CollectiveOp::kAllGather || sample.sample.op == CollectiveOp::kReduceScatter ||
-        sample.sample.op == CollectiveOp::kAllToAll)
+    if (sample.sample.op == CollectiveKind::kAllReduce) factor = 2 * 3.0 / 4;
+    if (sample.sample.op == CollectiveKind::kAllGather || sample.sample.op == CollectiveKind::kReduceScatter ||
+        sample.sample.op == CollectiveKind::kAllToAll)
       factor = 3.0 / 4;
     CHECK(bus_bytes_per_second(sample.sample) == doctest::Approx(factor * algorithm));
   }
@@ -72,8 +72,8 @@ TEST_CASE("without time there are still messages from which a link can be told")
   std::set<std::int64_t> shifts, sums;
   for (const NcclSample& sample :
        measure_nccl(devices, {.sizes_bytes = {64, 1 << 20, 1 << 24, 1 << 26}, .budget = Seconds{-1}})) {
-    if (sample.sample.op == CollectiveOp::kShift) shifts.insert(sample.sample.bytes);
-    if (sample.sample.op == CollectiveOp::kAllReduce) sums.insert(sample.sample.bytes);
+    if (sample.sample.op == CollectiveKind::kShift) shifts.insert(sample.sample.bytes);
+    if (sample.sample.op == CollectiveKind::kAllReduce) sums.insert(sample.sample.bytes);
   }
   CHECK(shifts == std::set<std::int64_t>{64, 1 << 20, 1 << 24});
   CHECK(sums == std::set<std::int64_t>{64});

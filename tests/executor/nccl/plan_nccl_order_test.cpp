@@ -42,21 +42,21 @@ void add_calls(std::vector<ListedCall>& calls, const MoveTag& tag, int member, i
     calls.emplace_back(NcclKind::kReceive, (member - distance + members) % members, each);
   };
   switch (tag.op) {
-    case CollectiveOp::kShift:
+    case CollectiveKind::kShift:
       return pair(1, bytes);
-    case CollectiveOp::kAllToAll:
+    case CollectiveKind::kAllToAll:
       for (int distance = 1; distance < members; ++distance) pair(distance, bytes / members);
       return;
-    case CollectiveOp::kBroadcast:
+    case CollectiveKind::kBroadcast:
       calls.emplace_back(NcclKind::kBroadcast, tag.root, bytes);
       return;
-    case CollectiveOp::kReduce:
+    case CollectiveKind::kReduce:
       calls.emplace_back(NcclKind::kReduce, tag.root, bytes);
       return;
-    case CollectiveOp::kAllGather:
+    case CollectiveKind::kAllGather:
       calls.emplace_back(NcclKind::kAllGather, -1, bytes);
       return;
-    case CollectiveOp::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       calls.emplace_back(NcclKind::kReduceScatter, -1, bytes);
       return;
     default:
@@ -84,8 +84,8 @@ Lists recorded_lists(const Recorded& recorded) {
       // How all ranks meet between steps is none of the schedule's: they ask each other whether to end, then one says
       // the time.
       const auto next = std::next(it);
-      const bool asks = next != collectives.end() && next->second.op == CollectiveOp::kBroadcast;
-      if (group.name == "all ranks" && (tag.op != CollectiveOp::kAllReduce || asks)) continue;
+      const bool asks = next != collectives.end() && next->second.op == CollectiveKind::kBroadcast;
+      if (group.name == "all ranks" && (tag.op != CollectiveKind::kAllReduce || asks)) continue;
       if (tag.elements != 0) add_calls(calls, tag, member, static_cast<int>(group.ranks.size()));
     }
     if (calls.empty()) continue;

@@ -54,7 +54,7 @@ class RecordingTransport : public Transport {
         MoveTag whole = tag;  // where members may differ: of equal blocks, or of the router's picks, maybe none
         if (tag.elements < 0)
           whole.elements = std::max<std::int64_t>(
-              1, std::ssize(move.outgoing) * (tag.op == CollectiveOp::kShift ? 1 : std::ssize(key_.first.ranks)));
+              1, std::ssize(move.outgoing) * (tag.op == CollectiveKind::kShift ? 1 : std::ssize(key_.first.ranks)));
         owner_.recorded_.collectives[key_].try_emplace(tag.number, whole);
       }
       inner_->move(tag, move);

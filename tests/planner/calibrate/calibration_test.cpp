@@ -23,7 +23,7 @@ KernelSample sample(KernelKind kind, std::vector<std::int64_t> shape, double sec
           .repeats = 5};
 }
 
-/// A core of 50 GFLOP/s and 10 GB/s whose messages take 2 us and 5 GB/s.
+/// A core of 50 GFLOP/s and 10 GB/s, whose messages take 2 us and move 5 GB/s.
 Measurement core_measurement() {
   Measurement measurement{
       .backend = "cpu", .device = "a core", .cores = 2, .memory_bytes = std::int64_t{8} << 30, .date = "2026-01-01"};
@@ -91,7 +91,7 @@ TEST_CASE("a small model can be planned on a calibrated machine") {
 TEST_CASE("the fit of messages never has a negative latency") {
   Measurement measurement = core_measurement();
   std::erase_if(measurement.samples, [](const KernelSample& s) { return s.kernel == "message"; });
-  for (const std::int64_t bytes : {1000, 10000, 100000}) {  // faster the smaller: a line would start below 0
+  for (const std::int64_t bytes : {1000, 10000, 100000}) {  // smaller messages are faster: a line would start below 0
     measurement.samples.push_back(
         {.kernel = "message", .shape = {bytes}, .median = Seconds{static_cast<double>(bytes * bytes) / 1e14}});
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr NcclCalibration kTruth{
     .low_latency_launch = Seconds{12e-6}, .simple_launch = Seconds{30e-6}, .bandwidth_scale = 0.9};
 
-/// What a machine with the constants of kTruth would print.
+/// The log that a machine with the constants of kTruth would print.
 NcclTestsLog log_of(const ClusterSpec& cluster, std::optional<CollectiveKind> kind, GroupPlacement group) {
   const NcclMachine machine = *nccl_machine(cluster);
   NcclTestsLog log{.file = "a.log", .kind = kind, .group = group};
@@ -126,7 +126,7 @@ TEST_CASE("measured products give samples and the efficiency that they reach") {
   CHECK(fit.cluster.samples.size() == 3);
   for (KernelSample& sample : table.samples) sample.median /= 2;
   check_refused<SpecError>([&] { fit_cluster(base, {.gemms = {table}}); }, "g.csv", "mapping is wrong");
-  // A product bound by memory, and one that leaves most of the device idle, say nothing of the efficiency.
+  // A product that memory bounds, and one that leaves most of the device idle, say nothing of the efficiency.
   GemmTable thin{.file = "thin.csv"};
   thin.samples = {{.kernel = "gemm", .shape = {8192, 8192, 16, 1, 0}, .median = Seconds{1e-4}, .repeats = 1},
                   {.kernel = "gemm", .shape = {1, 128, 8192, 1, 0}, .median = Seconds{1e-5}, .repeats = 1}};
@@ -155,7 +155,7 @@ TEST_CASE("a run's step gives the efficiency at which its plan lasts as long, an
   fast.values = {step / 100};
   check_refused<SpecError>([&] { fit_cluster(base, {.trainings = {fast}, .plan = plan}); }, "m.log",
                            "mapping is wrong");
-  // With measured products nothing is fitted to the step: the prediction is held against it.
+  // Measured products leave nothing to fit to the step: the prediction is compared with it.
   ClusterSpec sampled = base;
   sampled.samples = {{.kernel = "gemm", .shape = {4096, 4096, 4096, 1, 0}, .median = Seconds{2e-4}, .repeats = 1}};
   const ClusterFit held = fit_cluster(sampled, {.trainings = {log}, .plan = plan});

@@ -10,7 +10,8 @@
 
 namespace plumb::test {
 
-/// nccl-tests: `ranks` spread evenly over `nodes`; rows are (bytes, microseconds), the same in place.
+/// Returns a log of nccl-tests with `ranks` spread evenly over `nodes`. Rows are (bytes, microseconds), with the same
+/// time in place.
 inline std::string nccl_tests_text(const std::string& program, int ranks, int nodes,
                                    const std::vector<std::pair<std::int64_t, double>>& rows) {
   std::string text = fmt::format("# Collective test starting: {}_perf\n# Using devices\n", program);

@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-// Written by hand in the form that `nvidia-smi topo -m` documents.
+// This table is written by hand in the form that `nvidia-smi topo -m` documents.
 constexpr const char* kDgx =
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
     "GPU0\t X \tNV18\tNV18\tNV18\tPIX\tNODE\tSYS\t0-55,112-167\t0\t\tN/A\n"
@@ -80,7 +80,7 @@ TEST_CASE("a topology becomes one node of the base's cluster, which reads back")
   CHECK(cluster.devices_per_node == 4);
   CHECK(cluster.wiring.hub == NodeHub::kNvSwitch);  // 3 x 18 links are more than a GPU has
   CHECK(cluster.node_link->bytes_per_second == 450e9);
-  CHECK(cluster.wiring.nics_per_node == 2);  // those that share a PCIe switch with a GPU
+  CHECK(cluster.wiring.nics_per_node == 2);  // two NICs share a PCIe switch with a GPU
   CHECK(cluster.sources.at("node.devices") == "topo.txt");
   const ClusterSpec again = parse_cluster(to_json(cluster).dump(), "again.json");
   CHECK(again.devices_per_node == 4);

@@ -9,7 +9,7 @@
 namespace plumb::test {
 namespace {
 
-/// The text with `from` replaced by `to` once.
+/// Returns the text with `from` replaced by `to` once.
 std::string with(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);

@@ -10,7 +10,7 @@
 namespace plumb::test {
 namespace {
 
-// Lines in the form in which both programs print them.
+// These lines have the form in which both programs print them.
 const char* const kMegatron =
     "using world size: 8\n"
     " iteration        1/      20 | consumed samples:           64 | elapsed time per iteration (ms): 9000.0 | lm "
@@ -32,7 +32,7 @@ const char* const kTorchtitan =
     "[titan] 2026-02-24 19:46:19,145 - root - INFO - step:  3  loss:  7.1  memory: 66.50GiB(37.5%)  tps: 12,500  mfu: "
     "14%\n";
 
-/// Seconds of the last step of a log, of 32 samples with 1000 tokens each on 8 devices.
+/// Returns the seconds of a log's last step, of 32 samples with 1000 tokens each on 8 devices.
 double last_step(const std::string& text, const char* framework) {
   TrainingLog log = parse_training_log(text, "x.log");
   CHECK(log.framework == framework);
@@ -60,7 +60,7 @@ TEST_CASE("torchtitan's tokens a second and device become steps by the tokens of
   CHECK(log.unit == LogUnit::kTokensPerSecondOfDevice);
   CHECK(log.values == std::vector<double>{10000, 12500});
   CHECK(*log.reserved_bytes == static_cast<std::int64_t>(66.5 * (1 << 30)));
-  // 80000 tokens on 4 devices: 2 s and 1.6 s.
+  // 80000 tokens on 4 devices take 2 s and 1.6 s.
   CHECK(step_seconds(log, {.tokens = 80000, .devices = 4}).value == doctest::Approx(1.8));
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("steps as other frameworks print them") {
   CHECK(last_step("[default7]: iteration    12695/  115311 | consumed samples:      9841584 | consumed tokens:  "
                   "20155564032 | elapsed time per iteration (s): 105.22 | learning rate: 5.969E-05 |\n",
                   "Megatron-DeepSpeed") == seconds(105.22));
-  // With the engine's timer beside it, as Megatron-DeepSpeed prints both.
+  // Megatron-DeepSpeed also prints the line of the engine's timer.
   CHECK(last_step("[INFO] [timer.py:260:stop] epoch=0/micro_step=199/global_step=199, "
                   "RunningAvgSamplesPerSec=58.7, CurrSamplesPerSec=61.3, MemAllocated=6.01GB, MaxMemAllocated=19.52GB\n"
                   "iteration 199/ 317892 | consumed samples: 152832 | elapsed time per iteration (ms): 14287.5 |\n",

@@ -84,7 +84,7 @@ TEST_CASE("a block is used as often as asked for, by names of its own, each use 
   REQUIRE(nodes.size() == 2 + 2 * 3 + 3);
   CHECK(nodes[2].name == "stage.0.conv");
   CHECK(nodes[7].name == "stage.1.add");
-  CHECK(nodes[7].inputs == std::vector<int>{6, 4});  // its norm, and what came into the block
+  CHECK(nodes[7].inputs == std::vector<int>{6, 4});  // its norm and the block's input
   CHECK(nodes[1].segment == -1);
   CHECK(nodes[4].segment == 0);
   CHECK(nodes[5].segment == 1);
@@ -119,7 +119,7 @@ TEST_CASE("the tokens of a training sequence take the place of the size of that 
   const std::vector<GraphNode> nodes = graph_nodes(*bert.graph, 128);
   CHECK(nodes.front().shape == TensorShape{128});
   CHECK(parameter_count(nodes) == model_parameter_count(bert));
-  // Products are linear in the tokens but for those of queries and keys.
+  // The products are linear in the tokens, except those of queries with keys and of probabilities with values.
   CHECK(forward_flops(nodes) < forward_flops(graph_nodes(*bert.graph)) / 4);
   CHECK(has_sequence(bert));
   CHECK_FALSE(has_sequence(preset_model("resnet-50")));

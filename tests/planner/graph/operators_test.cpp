@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The node that an operator with these attributes makes of an input of this shape ("tokens" for 12 tokens).
+/// Returns the node that an operator with these attributes makes of an input of this shape ("tokens" for 12 tokens).
 GraphNode made(const std::string& input, const std::string& attributes) {
   const json begin = input == "tokens" ? json{{"name", "x"}, {"op", "input"}, {"tokens", 12}}
                                        : json{{"name", "x"}, {"op", "input"}, {"shape", json::parse(input)}};
@@ -33,7 +33,7 @@ TEST_CASE("a convolution's windows are counted with stride, padding and dilation
         TensorShape{28, 28, 4});
   CHECK(made("[100, 80]", R"({"op": "convolution", "filters": 16, "kernel": 5, "stride": 2})").shape ==
         TensorShape{48, 16});
-  // Depthwise: each filter sees one channel.
+  // In a depthwise convolution each filter sees one channel.
   const GraphNode depthwise = made(
       "[8, 8, 32]", R"({"op": "convolution", "filters": 32, "kernel": 3, "padding": 1, "groups": 32, "bias": false})");
   CHECK(parameter_count(depthwise) == 32 * 9);
@@ -78,7 +78,7 @@ TEST_CASE("an LSTM has the parameters of torch.nn.LSTM, in both directions twice
   const GraphNode both = made("[50, 1024]", R"({"op": "lstm", "hidden": 1024, "bidirectional": true})");
   CHECK(parameter_count(both) == 16'793'600);
   CHECK(both.shape == TensorShape{50, 2048});
-  // The weights meet every token: 2 FLOPs each but for biases.
+  // Each weight meets every token with 2 FLOPs; biases have none.
   CHECK(forward_flops(both) == 2.0 * 50 * 2 * (4 * 1024 * 2048));
 }
 

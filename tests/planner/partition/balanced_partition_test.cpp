@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// The slowest part of the best of all splits, by trying each.
+/// Returns the slowest part of the best split, by trying all splits.
 double best_by_trial(int layers, int parts, const LayerLoads& weights, int part = 0) {
   const double extra = (part == 0 ? weights.embedding.count() : 0) + (part == parts - 1 ? weights.head.count() : 0);
   if (part == parts - 1) return layers * weights.transformer.count() + extra;
@@ -76,7 +76,7 @@ TEST_CASE("no split has a faster slowest stage") {
 }
 
 TEST_CASE("chunks of equal cost go to the rank that has least") {
-  // 2 ranks x 2 chunks, 5 layers: parts 0 and 2 on rank 0, 1 and 3 on rank 1, whose head weighs 0.5.
+  // On 2 ranks with 2 chunks, 5 layers: parts 0 and 2 are on rank 0, 1 and 3 on rank 1, whose head weighs 0.5.
   const Partition split =
       balanced_partition(5, {.transformer = Seconds{1}, .head = Seconds{0.5}}, loop_placement(2, 4));
   CHECK(split.split == std::vector{2, 1, 1, 1});

@@ -21,7 +21,7 @@ double slowest_part(const Chain& chain, const std::vector<int>& split) {
   return worst;
 }
 
-/// The best of all ways to cut it into three.
+/// Returns the best of all cuts of the chain into three.
 double by_enumeration(const Chain& chain) {
   const auto nodes = static_cast<int>(chain.seconds.size());
   double best = 1e300;
@@ -66,7 +66,7 @@ TEST_CASE("weights, and activations of the micro-batches in flight, must fit") {
   Chain chain = chain_of_times({1, 1, 1, 1});
   chain.state_bytes = {1, 1, 1, 1};
   chain.activation_bytes = {2, 2, 2, 2};
-  // The first stage holds two micro-batches: 2 nodes are 2 + 2 * 4 = 10, one node is 5; three with one are 9.
+  // The first stage holds two micro-batches: 2 nodes are 2 + 2 * 4 = 10, one node is 5; three nodes with one are 9.
   CHECK(*chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 10}) == std::vector{2, 2});
   CHECK(*chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 9}) == std::vector{1, 3});
   CHECK_FALSE(chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 8}));

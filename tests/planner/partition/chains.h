@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of chains of layers share.
+// Chains of layers that the tests share.
 
 #include <vector>
 

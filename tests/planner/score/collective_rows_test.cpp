@@ -27,7 +27,7 @@ CollectiveRows read(std::vector<json> rows) {
   return read_collective_rows({.file = "f.json", .rows = std::move(rows)});
 }
 
-/// A published file, or nothing where it is not there.
+/// Returns a published file, or nothing where it is not there.
 std::optional<CollectiveRows> published(const std::string& name) {
   const std::optional<std::string> text = shared_text("published/" + name);
   if (!text) return std::nullopt;
@@ -92,8 +92,8 @@ TEST_CASE("a preset that is not given, or a node that is too large, skips its ro
 }
 
 TEST_CASE("constants that made the rows are found again, and judge whole sweeps that they have not seen") {
-  // Two sweeps of a machine that is NCCL's model with a launch of 40 us and .8 of its bandwidth; the third has none of
-  // it. Sweeps of 8, 8 and 1 rows: the halves are the first with the third, and the second.
+  // Two sweeps are of a machine that is NCCL's model with a launch of 40 us and .8 of its bandwidth; the third has
+  // neither. The sweeps have 8, 8 and 1 rows: one half is the first with the third, the other the second.
   const NcclMachine machine = *nccl_machine(preset_cluster("a100"));
   const NcclCalibration truth{.simple_launch = Seconds{40e-6}, .bandwidth_scale = 0.8};
   std::vector<json> rows;
@@ -115,7 +115,7 @@ TEST_CASE("constants that made the rows are found again, and judge whole sweeps 
   const LaunchFit& clean = cluster.fits[1];
   CHECK(clean.calibration.simple_launch.count() == doctest::Approx(40e-6));
   CHECK(clean.calibration.bandwidth_scale == doctest::Approx(0.8));
-  CHECK(clean.calibration.low_latency_launch == Seconds{0});  // no row asks for it
+  CHECK(clean.calibration.low_latency_launch == Seconds{0});  // no row depends on it
   CHECK(clean.residual_ratio < 1e-9);
   for (const ScoredCollective& scored : cluster.rows) {
     REQUIRE(scored.unseen_error);
@@ -159,7 +159,7 @@ TEST_SUITE("oracle") {
     }
     CHECK(score.clusters.size() == 2);
     CHECK(score.unseen.large.mean_pct < 6);
-    // What is left out is named: 24 bandwidths without a message size, two MI300X, and 20 rows of an unnamed machine.
+    // The skipped rows are named: 24 bandwidths without a message size, two MI300X, and 20 rows of an unnamed machine.
     CHECK(score.skipped.size() == 46);
     for (const SkippedRow& row : score.skipped) CHECK_FALSE(row.reason.empty());
   }

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Rows that were "measured" with another figure than the library has.
+/// Returns rows that were "measured" with another figure than the library has.
 std::vector<PublishedRows> rows_with(const Override& figure) {
   ScoreLibrary other = small_library();
   other.overrides = {figure};

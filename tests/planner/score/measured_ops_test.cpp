@@ -1,5 +1,5 @@
-// Runs whose operations were timed. The cases of the suite "oracle" print their tables: tests/README.md says with which
-// command.
+// Tests of runs whose operations were timed. The cases of the suite "oracle" print their tables; tests/README.md has
+// the command.
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ std::string refusal_of(const json& row) {
   return "";
 }
 
-/// The rows of a published file that can be run; none where the file is absent.
+/// Returns the rows of a published file that can be run; none where the file is absent.
 std::vector<MeasuredRun> published_runs(const std::string& file) {
   const std::optional<std::string> text = shared_text("published/" + file);
   if (!text) return {};
@@ -57,7 +57,7 @@ std::vector<MeasuredRun> published_runs(const std::string& file) {
   return runs;
 }
 
-/// Every second run, from the first or from the second on.
+/// Returns every second run, from the first or from the second on.
 std::vector<MeasuredRun> every_second(const std::vector<MeasuredRun>& runs, std::size_t first) {
   std::vector<MeasuredRun> half;
   for (std::size_t i = first; i < runs.size(); i += 2) half.push_back(runs[i]);
@@ -69,7 +69,7 @@ struct ErrorSize {
   double worst = 0;
 };
 
-/// Prints a line a run, and says how large the errors are.
+/// Prints a line for each run, and returns the size of the errors.
 ErrorSize print_errors(const std::string& title, const std::vector<MeasuredRun>& runs, Seconds overhead) {
   fmt::print("\n{}\n{:<44} {:>12} {:>12} {:>8}\n", title, "run", "predicted ms", "measured ms", "error %");
   const std::vector<double> errors = step_time_errors(runs, overhead);
@@ -89,14 +89,14 @@ ErrorSize print_errors(const std::string& title, const std::vector<MeasuredRun>&
 
 TEST_SUITE("measured_ops") {
   TEST_CASE("the overhead of an action adds to each of the two actions of a micro-batch of 1F1B") {
-    // (m + p - 1)(F + B) with F = 1 ms and B = 2 ms.
+    // The step is (m + p - 1)(F + B) with F = 1 ms and B = 2 ms.
     const MeasuredRun run = run_of(small_run_row());
     CHECK(predicted_step_time(run, Seconds{0}).count() == doctest::Approx(33e-3));
     CHECK(predicted_step_time(run, Seconds{1e-3}).count() == doctest::Approx(11 * 5e-3));
   }
 
   TEST_CASE("an interleaved run has v forwards and v backwards of a v-th of the time each") {
-    // m (F + B) + (p - 1)(F + B) / v; the overhead o makes F + 3 o of F.
+    // The step is m (F + B) + (p - 1)(F + B) / v; the overhead o makes F + 3 o of F.
     json row = small_run_row();
     row["schedule"] = "1F1B-I";
     const MeasuredRun run = run_of(row);
@@ -107,7 +107,7 @@ TEST_SUITE("measured_ops") {
   }
 
   TEST_CASE("a zero-bubble run is judged by its span, and has no bubble in it with twice the memory") {
-    // ZB-2p, m >= 2p - 1, F = I = W: a rank works m (F + I + W) without a gap (Qi et al. 2024).
+    // In ZB-2p with m >= 2p - 1 and F = I = W a rank works m (F + I + W) without a gap (Qi et al. 2024).
     json row = small_run_row();
     row["schedule"] = "ZB-2p";
     const MeasuredRun run = run_of(row);
@@ -141,7 +141,7 @@ TEST_SUITE("measured_ops") {
   }
 
   TEST_CASE("one run among three that is far off does not move the fitted overhead") {
-    // A mean of absolute errors is least at the middle one of three.
+    // The mean of absolute errors is least at the middle one of three.
     std::vector<MeasuredRun> runs(3, run_of(small_run_row()));
     runs[0].measured_step = Seconds{35.2e-3};
     runs[1].measured_step = Seconds{37.4e-3};

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What a row of the fixture's source is mapped to, with `field` set to `value`.
+/// Returns the mapping of a row of the fixture's source, with `field` set to `value`.
 MappedRow mapped_with(const std::string& field, const json& value) {
   const ScoreLibrary library = small_library();
   json row = small_row();

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What is predicted of the fixture's row on four pipeline ranks, with those fields set.
+/// Returns the prediction of the fixture's row on four pipeline ranks, with those fields set.
 RowPrediction predicted_with(const json& fields) {
   const ScoreLibrary library = small_library();
   json row = small_row();

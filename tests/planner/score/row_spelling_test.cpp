@@ -84,7 +84,7 @@ TEST_CASE("a row of a flat table has its measurements and sizes sorted to their 
   CHECK(row["measured"]["peak_mem_gb"] == 41.5);
   CHECK(row["measured"]["mfu_pct"].get<double>() == doctest::Approx(40));
   CHECK(row["gpus"] == 16);
-  // What a row already sorts stays as it is.
+  // A row whose fields are already in their parts stays as it is.
   const json sorted =
       in_schema(json::parse(R"({"model": {"name": "m"}, "layers": 4, "step_time_s": 1, "measured": {}})"));
   CHECK(sorted["measured"].empty());

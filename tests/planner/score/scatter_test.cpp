@@ -26,7 +26,7 @@ TEST_CASE("each point is a circle, each series with points has a line of the leg
 }
 
 TEST_CASE("a prediction that is exact lies on the diagonal") {
-  // One decade from 1 to 10 on 520 units: 1 is at the left and at the bottom.
+  // The decade from 1 to 10 has 520 units: 1 is at the left and at the bottom.
   const std::string svg = scatter_svg({{"one", {{1, 1}, {10, 10}}}}, "title", "s");
   CHECK(svg.find("<circle cx=\"70.0\" cy=\"560.0\" r=\"2.6\"") != std::string::npos);
   CHECK(svg.find("<circle cx=\"590.0\" cy=\"40.0\" r=\"2.6\"") != std::string::npos);

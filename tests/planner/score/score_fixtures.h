@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of scores share: one small source, its row, and the library that maps it.
+// Fixtures that the tests of scores share: one small source, its row, and the library that maps it.
 
 #include <nlohmann/json.hpp>
 
@@ -7,14 +7,16 @@
 
 namespace plumb::test {
 
-/// A GPT of 8 layers in sequences of 512 tokens on 8 devices: tp=2, pp=2, dp=2, micro-batches of 2 sequences of 32,
-/// ZeRO 1, full recomputation, bf16. It cites "owner/small" and measured a step of one second.
+/// Returns the row of a GPT of 8 layers in sequences of 512 tokens on 8 devices: tp=2, pp=2, dp=2, micro-batches of 2
+/// sequences of 32, ZeRO 1, full recomputation, bf16. It cites "owner/small" and measured a step of one second.
 nlohmann::json small_row();
 
-/// The mapping of "owner/small", the cluster preset "round" (tests/planner/fixtures.h) and the stack preset "plain".
+/// Returns the mapping of "owner/small", the cluster preset "round" (tests/planner/fixtures.h) and the stack preset
+/// "plain".
 ScoreLibrary small_library();
 
-/// Rows "a", "b", ... of that source, each with its own micro-batch and, as measured, `factor` times what is predicted.
+/// Returns rows "a", "b", ... of that source, each with its own micro-batch; the measurement is `factor` times the
+/// prediction.
 std::vector<nlohmann::json> predicted_rows(const ScoreLibrary& library, const std::vector<std::int64_t>& microbatches,
                                            double factor);
 

@@ -57,7 +57,7 @@ TEST_CASE("a correction is told with its evidence and with the error without it"
       {.where = {{"recompute", "full"}}, .correct = {{"recompute", "none"}}, .because = "because it is so"});
   const SourceScore score = score_rows(library, {.file = "f", .rows = rows});
   CHECK(score.corrections == std::vector<std::string>{"because it is so"});
-  CHECK(score.step_time.bias_pct < -5);  // a forward of three parts is no longer computed twice
+  CHECK(score.step_time.bias_pct < -5);  // without recomputation the forward runs once
   REQUIRE(score.step_time_uncorrected);
   CHECK(score.step_time_uncorrected->worst_pct == 0);
 }
@@ -136,7 +136,7 @@ TEST_CASE("a layer's passes are held against the sums of one layer") {
   const SourceScore score = score_rows(library, {.file = "f", .rows = {row}});
   CHECK(score.layer_time.count == 2);
   CHECK(score.step_time.count == 0);
-  // The backward does the forward again: full recomputation.
+  // With full recomputation the backward runs the forward again.
   CHECK(*layer.layer_backward_seconds > 2 * *layer.layer_forward_seconds);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("the model's FLOP/s stand for a step's time") {
   row["measured"] = {{"tflops_per_gpu", 10}};
   const SourceScore score = score_rows(library, {.file = "f", .rows = {row}});
   REQUIRE(score.quantities.size() == 1);
-  // 6 N + 12 L h s FLOPs a token of 32 sequences of 512, N the parameters in products.
+  // A token has 6 N + 12 L h s FLOPs in 32 sequences of 512; N are the parameters in products.
   const double parameters = 8.0 * (12 * 1024.0 * 1024 + 13 * 1024) + 2 * 1024 + 8192.0 * 1024;
   const double flops = 32 * 512 * (6 * parameters + 12.0 * 8 * 1024 * 512);
   CHECK(score.quantities.front().measured == doctest::Approx(flops / (8 * 10e12)).epsilon(1e-3));

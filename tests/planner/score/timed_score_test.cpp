@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// 1F1B on two ranks lasts (m + 1) (F + I + W); `slower` is what was measured over that.
+/// Returns a 1F1B row on two ranks, which lasts (m + 1) (F + I + W); `slower` is the measured time beyond that.
 json timed_row(int microbatches, double slower) {
   return {{"id", std::to_string(microbatches)},
           {"source", {{"repo", "who/ever"}}},
@@ -29,7 +29,7 @@ TEST_CASE("one overhead of an action is fitted on a half and judged on the other
   REQUIRE(scores.size() == 1);
   CHECK(scores[0].unfitted.count == 4);
   CHECK(scores[0].unfitted.worst_pct == doctest::Approx(100 * (1 - 1 / 1.2)));
-  // Two actions a micro-batch: 3 ms besides 30 is 1.5 an action, 6 is 3.
+  // Each micro-batch has two actions: 3 ms besides 30 is 1.5 an action, 6 is 3.
   CHECK(scores[0].halves[0].overhead.count() == doctest::Approx(1.5e-3));
   CHECK(scores[0].halves[1].overhead.count() == doctest::Approx(3e-3));
   CHECK(scores[0].halves[0].unseen.mean_pct == doctest::Approx(100 * (1 - 1.1 / 1.2)));

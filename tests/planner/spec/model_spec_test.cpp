@@ -18,7 +18,7 @@ struct PublishedModel {
   const char* source;
 };
 
-// Exact where a model card counts them, otherwise as the paper rounds them.
+// Counts are exact where a model card has them; otherwise they are rounded like in the paper.
 constexpr PublishedModel kPublishedModels[] = {
     {"gpt2", 124'439'808, "openai-community/gpt2, model page (124M in Radford et al. 2019's released models)"},
     {"gpt2-medium", 354'823'168, "openai-community/gpt2-medium, model page"},
@@ -61,7 +61,7 @@ constexpr PublishedModel kPublishedModels[] = {
     {"qwen3-14b", 14'768'307'200, "Qwen/Qwen3-14B, model page"},
 };
 
-/// A count of which only leading digits are published: `parameters` is a multiple of `unit`.
+/// A count of which only the leading digits are published: `parameters` is a multiple of `unit`.
 struct Rounded {
   const char* preset;
   double parameters;
@@ -85,7 +85,8 @@ constexpr Rounded kRounded[] = {
     {"megatron-1t", 1008.0e9, 0.1e9, "Narayanan et al. 2021, table 1"},
 };
 
-// Of a token: authors round or cut off, so a count is held to less than one unit of the last digit.
+// These are the parameters that a token meets. Authors round or cut off, so that a count may differ by less than one
+// unit of the last digit.
 constexpr Rounded kActive[] = {
     {"mixtral-8x7b", 12.9e9, 0.1e9, "Mistral AI, Mixtral of experts, 2023: 12.9 of 46.7 B"},
     {"mixtral-8x22b", 39e9, 1e9, "Mistral AI, Cheaper, better, faster, stronger, 2024: 39 of 141 B"},
@@ -117,7 +118,7 @@ TEST_CASE("a preset has the number of parameters to which its source rounds") {
 }
 
 TEST_CASE("the sizes of GPT-3 have the parameters of their shape") {
-  // Narayanan et al. 2021, equation 2, with the last norm. Brown et al. round to two digits, of another vocabulary.
+  // Narayanan et al. 2021, equation 2, with the last norm. Brown et al. round to two digits, for another vocabulary.
   for (const char* preset :
        {"gpt3-125m", "gpt3-350m", "gpt3-760m", "gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "gpt3-13b", "gpt3-175b"}) {
     CAPTURE(preset);
@@ -138,7 +139,7 @@ TEST_CASE("a token of a mixture of experts meets the published number of paramet
 }
 
 TEST_CASE("Nemotron-4 15B has 12.5 billion parameters beside its embeddings") {
-  // Parmar et al. 2024, section 2. Its 3.2 billion of embeddings are two tables of 256000 x 6144, which are 3.1.
+  // Parmar et al. 2024, section 2, count 3.2 billion for embeddings: two tables of 256000 x 6144, which are 3.1.
   const ModelSpec model = preset_model("nemotron-4-15b");
   const std::int64_t embeddings = 2 * model.vocab * model.hidden;
   CHECK(std::llround(static_cast<double>(model_parameter_count(model) - embeddings) / 1e8) == 125);
@@ -159,7 +160,7 @@ TEST_CASE("MPT with the positions, biases and vocabulary of its benchmarks has e
 }
 
 TEST_CASE("what the form leaves out of a model is as small as it is known to be") {
-  // Two norms of 128 channels a layer on the queries and keys of Qwen3, one of 2 x 14336 behind BLOOM's embedding.
+  // Qwen3 has two norms of 128 channels a layer on queries and keys, and BLOOM one of 2 x 14336 behind its embedding.
   CHECK(model_parameter_count(preset_model("qwen3-8b")) == 8'190'735'360 - 36 * 256);
   CHECK(model_parameter_count(preset_model("qwen3-32b")) == 32'762'123'264 - 64 * 256);
   CHECK(model_parameter_count(preset_model("qwen3-30b-a3b")) == 30'532'122'624 - 48 * 256);

@@ -39,7 +39,7 @@ TEST_CASE("units of the nccl block become SI") {
   CHECK_FALSE(nccl.balanced_tree);
   CHECK(nccl.calibration.simple_launch.count() == doctest::Approx(20e-6));
   CHECK(nccl.calibration.bandwidth_scale == 0.9);
-  CHECK(nccl.ring->between_bytes_per_second == doctest::Approx(24e9));  // as inside where it is not given
+  CHECK(nccl.ring->between_bytes_per_second == doctest::Approx(24e9));  // the rate inside, where it is not given
 }
 
 TEST_CASE("the nccl block and measured tables survive their JSON form") {

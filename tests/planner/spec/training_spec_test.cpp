@@ -20,7 +20,7 @@ TEST_CASE("a training survives its JSON form") {
 }
 
 TEST_CASE("optimizer bytes are those of mixed precision AdamW") {
-  // 4 + 4 moments, and a 4-byte master weight where the weights are narrower.
+  // The moments have 4 + 4 bytes, and a master weight 4 where the weights are narrower.
   CHECK(optimizer_bytes_per_parameter({.precision = Precision::kFp32}) == 8);
   CHECK(optimizer_bytes_per_parameter({.precision = Precision::kBf16}) == 12);
   // fp32: p, g, m, v read and written. bf16 with bf16 gradients: 2 + 2, 24 for m, v and the master, 2 for the copy.

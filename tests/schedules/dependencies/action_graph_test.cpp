@@ -10,7 +10,7 @@
 namespace plumb::test {
 namespace {
 
-/// "0F0 -> 1F0" for each dependency of that reason.
+/// Returns "0F0 -> 1F0" for each dependency of that reason.
 std::vector<std::string> edges(const Schedule& schedule, Reason reason, Sends sends = Sends::kBuffered) {
   const ActionIds ids = action_ids(schedule);
   const auto name = [&](std::int32_t id) {
@@ -71,7 +71,7 @@ TEST_CASE("a recompute needs its forward, the backward needs the recompute") {
 
 TEST_CASE("a pair waits for the inputs of both and is waited for as one") {
   const Schedule schedule = parse_schedule("0F0 0F1&0B0 0B1\n1F0 1B0 1F1 1B1");
-  // 1B0 feeds the pair's second, 0F1 its first makes: both edges are the first's.
+  // 1B0 feeds the pair's second action, and the pair's first makes 0F1: both edges are those of the first.
   CHECK(edges(schedule, Reason::kMessage) == Names{"1B0 -> 0F1", "1B1 -> 0B1", "0F0 -> 1F0", "0F1 -> 1F1"});
 }
 

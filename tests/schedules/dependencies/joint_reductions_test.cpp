@@ -9,7 +9,7 @@
 namespace plumb::test {
 namespace {
 
-/// Two lanes over two ranks, each rank with a copy of each of two model parts.
+/// Two lanes lie over two ranks, each of which has a copy of each of two model parts.
 Schedule two_lanes(std::string_view rows) {
   Schedule schedule = parse_schedule(rows);
   schedule.stages = bidirectional_placement(2);

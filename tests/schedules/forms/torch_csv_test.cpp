@@ -25,7 +25,7 @@ TEST_CASE("without commas, semicolons or tabs stand between cells") {
   const Schedule plain = read_torch_csv("0F0,,0B0\n1F0,1B0,\n", "a.csv").schedule;
   CHECK(read_torch_csv("0F0;;0B0\r\n1F0;1B0;\r\n", "a.csv").schedule == plain);
   CHECK(read_torch_csv("0F0\t\t0B0\n1F0\t1B0\t\n", "a.csv").schedule == plain);
-  // One pair, no separator.
+  // There is one pair and no separator.
   CHECK(read_torch_csv("(0F0;1B1)OVERLAP_F_B\n", "a.csv").schedule.ranks[0].size() == 2);
 }
 

@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-/// Valid before and after lowering, or refused with the constraint that the catalogue states.
+/// The schedule must be valid before and after lowering, or refused with the constraint that the catalogue states.
 void check_valid(const CatalogueEntry& entry, const ScheduleParameters& parameters) {
   try {
     const Schedule schedule = make_schedule(entry.name, parameters);

@@ -26,7 +26,7 @@ int count(const Schedule& schedule, Op op, int stage) {
   return found;
 }
 
-/// The most stages of one rank that stand gathered at once.
+/// Returns the most stages of one rank that stand gathered at once.
 int most_gathered(const std::vector<Action>& actions) {
   int now = 0, most = 0;
   for (const Action& a : actions) {

@@ -1,4 +1,4 @@
-// Activations that move: what may be taken away, and when it has to be back.
+// Activations that move: which may be taken away, and when they have to be back.
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// Backwards first, then the later stage; so many forwards ahead of backwards on each stage.
+/// Returns rules with backwards first, then the later stage, and so many forwards ahead of backwards on each stage.
 ListRules backwards_first(const std::vector<int>& max_in_flight) {
   const std::size_t stages = max_in_flight.size();
   return {.forward_urgency = std::vector<int>(stages, 1),
@@ -19,7 +19,7 @@ ListRules backwards_first(const std::vector<int>& max_in_flight) {
           .max_in_flight = max_in_flight};
 }
 
-/// The same with I and W, on two ranks that may hold as much as they like.
+/// Returns such rules with I and W, on two ranks that may hold as much as they like.
 ListRules split_backwards_first(const std::vector<int>& max_in_flight) {
   ListRules rules = backwards_first(max_in_flight);
   rules.whole_backwards = false;

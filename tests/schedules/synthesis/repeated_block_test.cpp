@@ -12,8 +12,8 @@
 namespace plumb::test {
 namespace {
 
-/// F, I and W on a chain, a stage a rank: two slots a hop forth, where one would do, and one back. The two actions of a
-/// rank stand 1 behind a multiple of the period apart, so that they never meet.
+/// Returns F, I and W on a chain, a stage a rank: two slots a hop forth, where one would do, and one back. The two
+/// actions of a rank stand 1 behind a multiple of the period apart, so that they never meet.
 BuildingBlock split_block(int p, int idle_slots, int rank_limit) {
   BuildingBlock block{.period = 3, .rank_limit = rank_limit};
   for (int s = 0; s < p; ++s) {
@@ -23,7 +23,7 @@ BuildingBlock split_block(int p, int idle_slots, int rank_limit) {
   return block;
 }
 
-/// F and B on a chain, each as soon as it can be: 1F1B's block.
+/// Returns F and B on a chain, each as soon as it can be: 1F1B's block.
 BuildingBlock whole_block(int p, int rank_limit) {
   BuildingBlock block{.period = 3, .whole_backwards = true, .rank_limit = rank_limit};
   for (int s = 0; s < p; ++s) {
@@ -40,7 +40,7 @@ Schedule chain_schedule(int p, int m) {
 }  // namespace
 
 TEST_CASE("actions move forward into the holes at both ends, and weight gradients take the slots left free") {
-  // Rank 0 has F in 0, 3, 6 and I in 4, 7, 10; rank 1 F in 2, 5, 8 and I in 3, 6, 9. What moves, in the order of time:
+  // Rank 0 has F in 0, 3, 6 and I in 4, 7, 10; rank 1 F in 2, 5, 8 and I in 3, 6, 9. The moves, in order of time:
   // 1F0 to 1, 0F1 to 1, 1I0 to 2; nothing from 4 (0I0) to 6 (0F2); then 1F2 to 7, in front of 1W1, 1I2 to 8, 0I2 to 9.
   const Schedule schedule = repeat_block(chain_schedule(2, 3), 2, split_block(2, 0, 2));
   CHECK(to_text(schedule) == to_text(parse_schedule("name: chain\n"

@@ -33,7 +33,7 @@ ChainCosts chain_costs(const EqualStages& stages, std::int64_t activations) {
           .max_bytes = std::vector<std::int64_t>(p, activations)};
 }
 
-/// The most that a rank holds at once, in the bytes of `costs`.
+/// Returns the most that a rank holds at once, in the bytes of `costs`.
 std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& actions) {
   std::int64_t held = 0;
   std::int64_t peak = 0;
@@ -54,7 +54,7 @@ void check_within_memory(const ChainCosts& costs, const Synthesis& made) {
   }
 }
 
-/// Stages of the costs that the zero-bubble authors gave their scheduler.
+/// Returns the stages of the costs that the zero-bubble authors gave their scheduler.
 EqualStages stages_of(const ZeroBubbleRow& row) {
   return {.ranks = row.ranks,
           .microbatches = row.microbatches,
@@ -64,7 +64,7 @@ EqualStages stages_of(const ZeroBubbleRow& row) {
           .hop = static_cast<std::int64_t>(row.c)};
 }
 
-/// Rows of the authors' automatic scheduler.
+/// Returns the rows of the authors' automatic scheduler.
 std::vector<ZeroBubbleRow> zb_auto_rows() {
   std::vector<ZeroBubbleRow> rows = zero_bubble_rows();
   std::erase_if(rows, [](const ZeroBubbleRow& row) { return row.scheduler != "zb_auto"; });

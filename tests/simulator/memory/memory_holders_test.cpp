@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-/// Different bytes for everything, so that nothing can stand for anything else.
+/// Bytes that differ for everything, so that nothing can stand for anything else.
 CostTable with_all_kinds(CostTable costs, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto bytes = [&random] { return static_cast<std::int64_t>(1 + random() % 100); };
@@ -30,7 +30,7 @@ CostTable with_all_kinds(CostTable costs, std::uint64_t seed) {
   return costs;
 }
 
-/// Everything that changes what a rank holds: each schedule plain, recomputed, offloaded and sharded.
+/// Returns schedules with everything that changes what a rank holds: plain, recomputed, offloaded and sharded ones.
 std::vector<Schedule> memory_schedules() {
   std::vector<Schedule> schedules = all_lowered(4, 6, 1);
   for (const char* name : {"1f1b", "zb-h1", "interleaved"}) {

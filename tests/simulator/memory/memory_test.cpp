@@ -1,4 +1,4 @@
-// Memory over time, by hand. F = 1 s, B = 2 s, I = W = 1 s.
+// Memory over time, worked out by hand with F = 1 s, B = 2 s, I = W = 1 s.
 
 #include <doctest/doctest.h>
 

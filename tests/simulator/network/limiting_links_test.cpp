@@ -20,7 +20,7 @@ TEST_SUITE("limiting_links") {
   TEST_CASE("a link limits where all its channels together ask more than it has") {
     const Schedule schedule = lowered("1f1b", 2, 4);
     const CostTable costs = byte_costs(schedule);
-    // One channel there, one back, 1e9 B/s each.
+    // There is one channel each way, of 1e9 B/s.
     CHECK(with_limiting_links(one_trunk(schedule, 2e9), schedule, costs).links.empty());
     CHECK(!has_routes(with_limiting_links(one_trunk(schedule, 2e9), schedule, costs)));
     CHECK(with_limiting_links(one_trunk(schedule, 1.9e9), schedule, costs).links.size() == 1);

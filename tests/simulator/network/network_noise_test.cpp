@@ -8,7 +8,7 @@
 namespace plumb::test {
 namespace {
 
-/// The event engine has to answer, although nothing is shared: a slowdown that no double can tell.
+/// Makes the event engine answer although nothing is shared: with a slowdown that no double can tell.
 NetworkSpec nothing_shared(const Schedule& schedule, const CostTable& costs, int replicas) {
   NetworkSpec network{.replicas = replicas, .collective_slowdown = 1e-300};
   std::vector<int> all;

@@ -34,7 +34,7 @@ CostTable untied_flow_costs(const Schedule& schedule, std::uint64_t seed) {
   return costs;
 }
 
-/// What costs are made longer in proportion, one kind of them at a time; links narrower.
+/// The costs that are made longer in proportion, one kind of them at a time; `capacity` makes links narrower.
 struct Scaling {
   std::function<bool(Op, const Segment&, int stage)> lengthens = [](Op, const Segment&, int) { return false; };
   bool latency = false;
@@ -76,7 +76,7 @@ bool is_inner_segment(Op op, const Segment& segment) {
   return is_compute(op) && segment.kind == Segment::Kind::kCollective;
 }
 
-/// Central differences of all kinds of costs against what the gradient tells. Returns how many were compared.
+/// Compares central differences of all kinds of costs with the gradient. Returns how many were compared.
 int compare(const Schedule& schedule, const CostTable& costs, const NetworkSpec& network) {
   const NetworkGradient gradient = *network_gradient(schedule, costs, network, Sends::kBuffered, Replicas::kUnfolded);
   const Sensitivity s = sensitivity_of(schedule, costs, gradient);

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the tests of the event engine: networks by hand.
+// Networks by hand, which the tests of the event engine share.
 
 #include <map>
 #include <random>
@@ -15,7 +15,7 @@
 namespace plumb::test {
 
 /// Every channel has a link of its own, exactly as fast as it asks, and so has every collective, with room for more
-/// inside actions, where one may block the action and another run beside it: nothing shares, but everything is a flow.
+/// inside actions, where one may block the action and another run beside it. Nothing shares, but everything is a flow.
 inline NetworkSpec private_links(const Schedule& schedule, const CostTable& costs) {
   NetworkSpec network;
   const auto route = [&](double rate) {
@@ -60,7 +60,7 @@ inline NetworkSpec private_links(const Schedule& schedule, const CostTable& cost
   return network;
 }
 
-/// Every message of every rank crosses one link, there and back.
+/// Returns a network in which every message of every rank crosses one link, there and back.
 inline NetworkSpec one_trunk(const Schedule& schedule, double bytes_per_second) {
   NetworkSpec network{.links = {{"trunk", bytes_per_second}}, .routes = {{.uses = {{0, 1}}}}};
   network.activation_route.assign(schedule.stages.size(), 0);
@@ -68,7 +68,7 @@ inline NetworkSpec one_trunk(const Schedule& schedule, double bytes_per_second) 
   return network;
 }
 
-/// REDUCE_GRAD and UNSHARD of every stage: an all-reduce and an all-gather of that many bytes and seconds.
+/// Gives REDUCE_GRAD and UNSHARD of every stage an all-reduce and an all-gather of that many bytes and seconds.
 inline void price_collectives(CostTable& costs, std::int64_t bytes, Seconds seconds) {
   for (StageCosts& stage : costs.stages) {
     for (const Op op : {Op::kUnshard, Op::kReduceGrad}) {
@@ -82,7 +82,8 @@ inline void price_collectives(CostTable& costs, std::int64_t bytes, Seconds seco
   }
 }
 
-/// Collectives inside every F, B, I, W and R: some block, some run beside, of three groups; whole picoseconds.
+/// Puts collectives of three groups inside every F, B, I, W and R: some block, some run beside; all last whole
+/// picoseconds.
 inline void add_inner_collectives(CostTable& costs, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (StageCosts& stage : costs.stages) {
@@ -102,7 +103,7 @@ inline void add_inner_collectives(CostTable& costs, std::uint64_t seed) {
   }
 }
 
-/// What a route uses of each link of the fabric but the devices' attachments.
+/// Returns the uses of a route of all links of the fabric but the devices' attachments.
 inline std::map<std::string, double> shares_by_name(const Fabric& fabric, const Route& route) {
   std::map<std::string, double> shares;
   for (const LinkUse& use : route.uses) {

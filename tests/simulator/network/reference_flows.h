@@ -1,6 +1,6 @@
 #pragma once
-// The slow, obviously right way to share links: at every event the whole problem anew, by textbook progressive filling.
-// It shares no code with simulator/network/flow/max_min.cpp and flows.cpp.
+// The slow, obviously right way to share links: at every event it solves the whole problem anew, by textbook
+// progressive filling. It shares no code with simulator/network/flow/max_min.cpp and flows.cpp.
 
 #include <algorithm>
 #include <limits>
@@ -24,7 +24,7 @@ struct Scenario {
   std::vector<ReferenceFlow> flows;
 };
 
-/// All rates rise in step with their weights; in each round the first limit that any of them meets is found by trying
+/// Raises all rates in step with their weights. In each round the first limit that any of them meets is found by trying
 /// all links and all caps.
 inline std::vector<double> reference_rates(const std::vector<double>& capacities,
                                            const std::vector<ReferenceFlow>& flows) {
@@ -60,7 +60,7 @@ inline std::vector<double> reference_rates(const std::vector<double>& capacities
   return rates;
 }
 
-/// [flow] when it ends, in seconds.
+/// Returns [flow] when it ends, in seconds.
 inline std::vector<double> reference_ends(const std::vector<double>& capacities,
                                           const std::vector<ReferenceFlow>& flows) {
   std::vector<double> left(flows.size());

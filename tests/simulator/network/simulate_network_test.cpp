@@ -23,7 +23,7 @@ CostTable message_costs(const Schedule& schedule, double forward, double backwar
   return costs;
 }
 
-/// Devices 0 to n-1 in a ring, a link each way.
+/// Devices 0 to n-1 form a ring, with a link each way.
 Topology ring_of(int devices, double bytes_per_second) {
   Topology ring;
   for (int d = 0; d < devices; ++d) {
@@ -158,7 +158,8 @@ TEST_SUITE("simulate_network") {
       CHECK(folded.replicas < unfolded.replicas);
       CHECK(folded.makespan == unfolded.makespan);
       CHECK(folded.busy == unfolded.busy);
-      // What crosses shared NICs takes longer than at its price; one replica's groups have their node to themselves.
+      // Collectives that cross shared NICs take longer than their price; one replica's groups have their node to
+      // themselves.
       NetworkSpec without = network;
       without.inner.clear();
       if (data > 1) CHECK(simulate(schedule, costs, without).makespan < folded.makespan);

@@ -22,7 +22,7 @@ std::vector<SimTime> idle_of(const Simulation& simulation) {
   return idle;
 }
 
-/// m forwards in a row.
+/// Returns m forwards in a row.
 Schedule chain_of_forwards(int microbatches) {
   return make_schedule("forward-only", {.ranks = 1, .microbatches = microbatches});
 }

@@ -25,7 +25,8 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("their bits are the same on every machine") {
-    // The same formulas in Python's floats, which are IEEE 754's too; the library's logarithm ends in ...16.
+    // These are the results of the same formulas in Python's floats, which are IEEE 754's too; the library's logarithm
+    // ends in ...16.
     CHECK(portable_exp(1.5) == 0x1.1ed3fe64fc541p+2);
     CHECK(portable_log(10) == 0x1.26bb1bbb55515p+1);
   }

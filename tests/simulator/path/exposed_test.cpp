@@ -29,7 +29,7 @@ std::vector<ExposedTime> exposed_of(const CostTable& costs, const Timeline& time
   return exposed_by_rank(costs, timeline, idle_by_cause(timeline));
 }
 
-/// Random costs with collectives in every compute action, some of them beside the computing.
+/// Returns random costs with collectives in every compute action, some of them beside the computing.
 CostTable with_collectives(CostTable costs, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (StageCosts& stage : costs.stages) {

@@ -31,7 +31,7 @@ CostTable untied_costs(const Schedule& schedule, std::uint64_t seed) {
   return costs;
 }
 
-/// Every segment of one kind on one stage (-1: on all), a little longer.
+/// Returns costs in which every segment of one kind on one stage (-1 for all) is a little longer.
 CostTable longer(CostTable costs, Segment::Kind kind, int stage, double factor) {
   for (int s = 0; s < static_cast<int>(costs.stages.size()); ++s) {
     if (stage >= 0 && s != stage) continue;

@@ -16,14 +16,14 @@ namespace {
 constexpr std::int64_t kSizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22};
 
 /// Returns 10 us plus a nanosecond for each byte, and twice that for all-gathers.
-Seconds time_of(CollectiveOp op, std::int64_t bytes) {
-  return (op == CollectiveOp::kAllGather ? 2 : 1) * Seconds{1e-5 + 1e-9 * static_cast<double>(bytes)};
+Seconds time_of(CollectiveKind op, std::int64_t bytes) {
+  return (op == CollectiveKind::kAllGather ? 2 : 1) * Seconds{1e-5 + 1e-9 * static_cast<double>(bytes)};
 }
 
 NcclMeasurement measured(int ranks) {
   NcclMeasurement result{.version = "2.28.0", .ranks = ranks};
-  for (const CollectiveOp op :
-       {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduce, CollectiveOp::kShift})
+  for (const CollectiveKind op :
+       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduce, CollectiveKind::kShift})
     for (const std::int64_t bytes : kSizes)
       for (const bool in_place : {false, true}) {
         const Seconds time = in_place ? Seconds{1e-9} : time_of(op, bytes);
@@ -41,7 +41,7 @@ NcclMeasurement measured(int ranks) {
        .collective_alone = Seconds{1.5},
        .collective = Seconds{2},
        .repeats = 5},
-      {.op = CollectiveOp::kAllGather, .alone = Seconds{4}, .beside = Seconds{5}, .collective = Seconds{2}}};
+      {.op = CollectiveKind::kAllGather, .alone = Seconds{4}, .beside = Seconds{5}, .collective = Seconds{2}}};
   return result;
 }
 
@@ -71,9 +71,9 @@ TEST_CASE("collectives of each group become tables, send and receive the node's 
     for (const std::int64_t bytes : kSizes) {
       const GroupPlacement placement{.ranks = ranks, .nodes = 1, .ranks_per_node = ranks};
       CHECK(collective_time(prices, placement, CollectiveKind::kAllReduce, bytes) ==
-            time_of(CollectiveOp::kAllReduce, bytes));
+            time_of(CollectiveKind::kAllReduce, bytes));
       CHECK(collective_time(prices, placement, CollectiveKind::kAllGather, bytes) ==
-            time_of(CollectiveOp::kAllGather, bytes));
+            time_of(CollectiveKind::kAllGather, bytes));
     }
   CHECK(cluster.node_link->bytes_per_second == doctest::Approx(1e9).epsilon(1e-6));
   CHECK(cluster.node_link->latency.count() == doctest::Approx(1e-5).epsilon(1e-6));

@@ -9,7 +9,7 @@
 namespace plumb::test {
 namespace {
 
-/// 1F1B on two ranks, as if measured: stage 1's backward takes `backward_s`, a hop `hop_s`.
+/// Returns 1F1B on two ranks, as if measured: stage 1's backward takes `backward_s`, a hop `hop_s`.
 Timeline step(double backward_s, double hop_s = 0.5) {
   const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
   Timeline timeline =

@@ -5,7 +5,7 @@
 namespace plumb::test {
 namespace {
 
-/// 1, 2, ... n ps, the largest first.
+/// Returns 1, 2, ... n ps, the largest first.
 std::vector<SimTime> count_down(int n) {
   std::vector<SimTime> times;
   for (int i = n; i > 0; --i) times.push_back(SimTime{i});

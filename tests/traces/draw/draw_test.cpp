@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// The golden file of that name; with UPDATE_GOLDEN=1 it is written first.
+/// Returns the golden file of that name; with UPDATE_GOLDEN=1 it is written first.
 std::string golden(const std::string& name, const std::string& text) {
   const char* source = std::getenv("PLUMB_SOURCE");
   const std::string path = std::string(source != nullptr ? source : ".") + "/tests/traces/golden/" + name + ".txt";

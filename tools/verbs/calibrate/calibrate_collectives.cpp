@@ -17,24 +17,22 @@
 #include "tools/io/usage.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
-#include "tools/runs/priced_kind.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
 constexpr int kDefaultRanks = 4;
 
-bool is_exchange(CollectiveOp op) {
-  return op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
+bool is_exchange(CollectiveKind op) {
+  return op == CollectiveKind::kAllToAll || op == CollectiveKind::kShift;
 }
 
 /// Returns the model's time of rings and of all_to_all; the model has no trees without NCCL's constants.
 std::optional<Seconds> predicted(const LinkSpec& link, const CollectiveSample& sample) {
-  const std::optional<CollectiveKind> kind = priced_kind(sample.op);
-  if (!kind || sample.algorithm != CollectiveAlgorithm::kRing) return std::nullopt;
+  if (!is_priced(sample.op) || sample.algorithm != CollectiveAlgorithm::kRing) return std::nullopt;
   const CollectivePrices prices{.node = {.latency = link.latency, .bytes_per_second = link.bytes_per_second}};
   const GroupPlacement placement{.ranks = sample.members, .nodes = 1, .ranks_per_node = sample.members};
-  return collective_time(prices, placement, *kind, sample.bytes);
+  return collective_time(prices, placement, sample.op, sample.bytes);
 }
 
 std::string algorithm_of(const CollectiveSample& sample) {
@@ -46,7 +44,7 @@ nlohmann::ordered_json json_of(const std::vector<CollectiveSample>& samples, con
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const CollectiveSample& sample : samples) {
     const std::optional<Seconds> model = predicted(link, sample);
-    nlohmann::ordered_json row{{"collective", collective_op_name(sample.op)},
+    nlohmann::ordered_json row{{"collective", collective_name(sample.op)},
                                {"algorithm", algorithm_of(sample)},
                                {"ranks", sample.members},
                                {"bytes", sample.bytes},
@@ -71,7 +69,7 @@ std::string text_of(const std::vector<CollectiveSample>& samples, const LinkSpec
   for (const CollectiveSample& sample : samples) {
     const std::optional<Seconds> model = predicted(link, sample);
     table.rows.push_back(
-        {std::string(collective_op_name(sample.op)), algorithm_of(sample), fmt::format("{} KiB", sample.bytes / 1024),
+        {std::string(collective_name(sample.op)), algorithm_of(sample), fmt::format("{} KiB", sample.bytes / 1024),
          duration_text(sample.median.count()), fmt::format("{:.2f}", algorithm_bytes_per_second(sample) / 1e9),
          fmt::format("{:.2f}", bus_bytes_per_second(sample) / 1e9), model ? duration_text(model->count()) : "-",
          model ? fmt::format("{:+.0f} %", 100 * (*model / sample.median - 1)) : "-"});

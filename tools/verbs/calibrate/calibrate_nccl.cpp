@@ -20,7 +20,6 @@
 #include "tools/reports/table.h"
 #include "tools/runs/lower_plan.h"
 #include "tools/runs/nccl_cluster.h"
-#include "tools/runs/priced_kind.h"
 #include "tools/verbs/calibrate/measure_gpus.h"
 
 namespace plumb { inline namespace tools {
@@ -29,17 +28,16 @@ namespace {
 /// Returns the model's prediction on that cluster, with the algorithm and the protocol that NCCL is predicted to
 /// choose.
 std::optional<PricedCollective> predicted(const std::optional<ClusterSpec>& base, const CollectiveSample& sample) {
-  const std::optional<CollectiveKind> kind = priced_kind(sample.op);
-  if (!base || !kind || sample.members < 2) return std::nullopt;
+  if (!base || !is_priced(sample.op) || sample.members < 2) return std::nullopt;
   const GroupPlacement placement{.ranks = sample.members, .nodes = 1, .ranks_per_node = sample.members};
-  return price_collective(collective_prices(*base, 1), placement, *kind, sample.bytes);
+  return price_collective(collective_prices(*base, 1), placement, sample.op, sample.bytes);
 }
 
 nlohmann::ordered_json json_of(const NcclMeasurement& measured, const std::optional<ClusterSpec>& base) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array(), slowdowns = nlohmann::ordered_json::array();
   for (const auto& [sample, in_place, wrong] : measured.samples) {
     const std::optional<PricedCollective> model = predicted(base, sample);
-    nlohmann::ordered_json row{{"collective", collective_op_name(sample.op)},
+    nlohmann::ordered_json row{{"collective", collective_name(sample.op)},
                                {"ranks", sample.members},
                                {"bytes", sample.bytes},
                                {"in_place", in_place},
@@ -67,7 +65,7 @@ std::string text_of(const NcclMeasurement& measured, const std::optional<Cluster
   TextTable table{.head = {"collective", "size", "", "time", "algorithm GB/s", "bus GB/s", "wrong", "predicted", "by"}};
   for (const auto& [sample, in_place, wrong] : measured.samples) {
     const std::optional<PricedCollective> model = predicted(base, sample);
-    table.rows.push_back({std::string(collective_op_name(sample.op)), fmt::format("{} B", sample.bytes),
+    table.rows.push_back({std::string(collective_name(sample.op)), fmt::format("{} B", sample.bytes),
                           in_place ? "in place" : "out of place", duration_text(sample.median.count()),
                           fmt::format("{:.2f}", algorithm_bytes_per_second(sample) / 1e9),
                           fmt::format("{:.2f}", bus_bytes_per_second(sample) / 1e9), std::to_string(wrong),

@@ -21,7 +21,7 @@ NcclMeasurement measure_gpus(const NcclMeasureOptions& options) {
   if (!wrong.empty()) throw RunError(wrong);
   for (const NcclSample& sample : measured.samples)
     if (sample.wrong > 0)
-      print_note(fmt::format("{}: {} values are wrong", collective_op_name(sample.sample.op), sample.wrong));
+      print_note(fmt::format("{}: {} values are wrong", collective_name(sample.sample.op), sample.wrong));
   const auto count = std::ranges::count(measured.samples, false, &NcclSample::in_place);
   const auto all = std::ssize(options.sizes_bytes) * kMeasuredCollectives;
   if (count < all)

@@ -21,7 +21,7 @@ double collective_s(int ranks, int nodes, int per_node, CollectiveKind kind) {
 
 }  // namespace
 
-// round_cluster: 100 GB/s and 1 us in a node, 10 GB/s a device and 10 us between nodes.
+// round_cluster has 100 GB/s and 1 us in a node, and 10 GB/s a device and 10 us between nodes.
 
 TEST_CASE("collectives inside a node take alpha-beta ring times") {
   using enum CollectiveKind;
@@ -40,12 +40,12 @@ TEST_CASE("a group of one costs nothing") {
 
 TEST_CASE("a ring across nodes enters and leaves through the NICs of its ranks there") {
   using enum CollectiveKind;
-  // 8 ranks on 2 nodes: 6 hops inside and 1 between each way; 4 NICs of 10 GB/s are slower than 100 GB/s inside.
+  // 8 ranks on 2 nodes have 6 hops inside and 1 between each way; 4 NICs of 10 GB/s are slower than 100 GB/s inside.
   CHECK(collective_s(8, 2, 4, kAllGather) == doctest::Approx(6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9).epsilon(1e-12));
   CHECK(collective_s(8, 2, 4, kAllReduce) == doctest::Approx(2 * (6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9)).epsilon(1e-12));
-  // one rank a node: its NIC alone, every hop between nodes
+  // With one rank a node its NIC works alone, and every hop goes between nodes.
   CHECK(collective_s(2, 2, 1, kAllReduce) == doctest::Approx(2 * (10e-6 + 0.5 * 1e9 / 10e9)).epsilon(1e-12));
-  // all-to-all: of 7/8 of the bytes, 3/8 stay inside and 4/8 leave by the rank's own NIC
+  // In an all-to-all 3/8 of the bytes stay inside, 4/8 leave by the rank's own NIC, and 1/8 is the rank's own.
   CHECK(collective_s(8, 2, 4, kAllToAll) == doctest::Approx(7 * 10e-6 + 0.5 * 1e9 / 10e9).epsilon(1e-12));
 }
 
@@ -69,8 +69,8 @@ TEST_CASE("in a full mesh a group uses only the links between its own devices") 
 }
 
 TEST_CASE("two MI300X exchange over one of seven links, as measured to 7 %") {
-  // stas00/ml-engineering@744d01e network/README.md: bus bandwidth of 2 devices 47.7 GB/s; the preset's efficiency is
-  // that of 8.
+  // stas00/ml-engineering@744d01e network/README.md prints a bus bandwidth of 2 devices of 47.7 GB/s; the preset's
+  // efficiency is that of 8.
   const CollectivePrices prices = collective_prices(preset_cluster("mi300x"), 8);
   const std::int64_t bytes = std::int64_t{16} << 30;
   const Seconds time =
@@ -79,7 +79,7 @@ TEST_CASE("two MI300X exchange over one of seven links, as measured to 7 %") {
 }
 
 TEST_CASE("NCCL's model gives the published all-reduce of 72 GB200 on one NVLink domain to 2 %") {
-  // coreweave/nccl-tests#43: 8 GiB, bus bandwidth 834.6 GB/s, 2 * 71 / 72 times the bytes a second.
+  // coreweave/nccl-tests#43 prints for 8 GiB a bus bandwidth of 834.6 GB/s, 2 * 71 / 72 times the bytes a second.
   const CollectivePrices prices = collective_prices(preset_cluster("gb200-nvl72"), 72);
   const std::int64_t bytes = std::int64_t{8} << 30;
   const PricedCollective priced =
@@ -112,8 +112,8 @@ TEST_CASE("a cluster with an nccl block is priced by NCCL's choice, which is nam
   const GroupPlacement apart{.ranks = 4, .nodes = 4, .ranks_per_node = 1};
   CHECK(named(apart, CollectiveKind::kAllGather, kBufferBytes) == "Ring Simple");
   CHECK(price_collective(prices, {}, CollectiveKind::kAllReduce, kBufferBytes).time == Seconds{0});
-  // A quarter of the ranks of a node has a quarter of its NICs: 2 channels of 48 GB/s instead of 8 of 45 carry 7/8 of
-  // the bytes instead of 31/32, 3.4 times as long but for the latency.
+  // A quarter of a node's ranks has a quarter of its NICs: 2 channels of 48 GB/s instead of 8 of 45 carry 7/8 of the
+  // bytes instead of 31/32. That takes 3.4 times as long, except for the latency.
   const GroupPlacement whole{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
   const GroupPlacement quarter{.ranks = 8, .nodes = 4, .ranks_per_node = 2};
   const double more = collective_time(prices, quarter, CollectiveKind::kAllGather, kBufferBytes) /
@@ -137,11 +137,11 @@ TEST_CASE("a measured table overrides the model, straight in logarithms") {
   CHECK(time(100'000) == doctest::Approx(9e-3));
   CHECK(time(10'000) == doctest::Approx(3e-3));  // half way in log bytes, half way in log time
   CHECK(price_collective(prices, group, CollectiveKind::kAllGather, 10'000).algorithm == "measured");
-  // Beyond its ends the table's last ratio to the model holds.
+  // Beyond the table's ends its last ratio to the model holds.
   const auto model = [](double bytes) { return 3 * (1e-6 + bytes / (4 * 100e9)); };
   CHECK(time(1'000'000) == doctest::Approx(9e-3 * model(1e6) / model(1e5)));
   CHECK(time(10) == doctest::Approx(1e-3 * model(10) / model(1000)));
-  // Another group, and another collective, are modelled.
+  // Other groups and other collectives are modelled.
   CHECK(collective_time(prices, {.ranks = 2, .nodes = 1, .ranks_per_node = 2}, CollectiveKind::kAllGather, 1000) <
         Seconds{1e-5});
   CHECK(price_collective(prices, group, CollectiveKind::kReduceScatter, 1000).algorithm == "ring");
@@ -153,7 +153,7 @@ TEST_CASE("groups sit where the process grid puts them") {
   const ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
   CHECK(worst_placement(grid, Group::kTensor, 0, 4) == GroupPlacement{.ranks = 2, .nodes = 1, .ranks_per_node = 2});
   CHECK(worst_placement(grid, Group::kData, 1, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
-  // tensor groups of 3 on nodes of 4: the second one, ranks 3 to 5, crosses.
+  // The second tensor group of 3 on nodes of 4, ranks 3 to 5, crosses nodes.
   CHECK(worst_placement({.tensor = 3, .data = 4}, Group::kTensor, 0, 4).nodes == 2);
 }
 

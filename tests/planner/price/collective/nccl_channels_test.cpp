@@ -16,7 +16,7 @@ NcclMachine nodes_of_eight(NcclGeneration generation, double link_gb_per_s, doub
 
 constexpr GroupPlacement kFourNodes{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
 
-/// As (channels, GB/s inside, GB/s between).
+/// Compares with (channels, GB/s inside, GB/s between).
 void check_channels(const NcclChannels& channels, int count, double inside, double between) {
   CHECK(channels.count == count);
   CHECK(channels.inside_bytes_per_second == doctest::Approx(inside * 1e9));
@@ -51,7 +51,7 @@ TEST_CASE("a group of which g of 8 ranks share a node gets g / 8 of the NICs") {
   const NcclMachine h100 = nodes_of_eight(NcclGeneration::kHopper, 450, 400);
   check_channels(nccl_graphs(h100, {.ranks = 16, .nodes = 4, .ranks_per_node = 4}).ring, 4, 48, 48);
   check_channels(nccl_graphs(h100, {.ranks = 4, .nodes = 4, .ranks_per_node = 1}).ring, 1, 48, 48);
-  // two devices share each of 4 NICs: one of them has half of 12 GB/s
+  // Two devices share each of 4 NICs: one of them has half of 12 GB/s.
   const NcclMachine a100 = nodes_of_eight(NcclGeneration::kAmpere, 300, 50, 4);
   check_channels(nccl_graphs(a100, {.ranks = 4, .nodes = 4, .ranks_per_node = 1}).ring, 1, 6, 6);
   CHECK(between_bytes_per_second(h100, {.ranks = 16, .nodes = 4, .ranks_per_node = 4}) == doctest::Approx(192e9));
@@ -66,8 +66,8 @@ TEST_CASE("rings that enter and leave a node by one NIC close over the host wher
         nccl_graphs(of, {.ranks = 8 * ranks_per_node, .nodes = 8, .ranks_per_node = ranks_per_node}).ring;
     return ring.count * ring.between_bytes_per_second;
   };
-  // Devices 0 and 4, or 0, 2, 4 and 6: their share of what crosses. All eight: neighbours share a NIC. One: it is
-  // alone.
+  // A group of devices 0 and 4, or of 0, 2, 4 and 6, gets its share of the crossing. Of all eight, neighbours share a
+  // NIC, and a single device is alone: neither crosses the host.
   CHECK(between(bound, 2) == doctest::Approx(6e9));
   CHECK(between(bound, 4) == doctest::Approx(12e9));
   CHECK(between(bound, 8) == doctest::Approx(between(free, 8)));

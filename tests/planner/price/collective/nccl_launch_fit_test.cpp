@@ -18,7 +18,7 @@ CollectiveObservation observation(NcclProtocol protocol, double latency_us, doub
 }  // namespace
 
 TEST_CASE("launches and bandwidth come out of times that they made") {
-  // 10 us more for LL, 30 us for Simple, half the bandwidth.
+  // The measurements add 10 us for LL and 30 us for Simple, at half the bandwidth.
   const LaunchFit fit = fit_launches({observation(NcclProtocol::kLL, 5, 1, 5 + 10 + 2),
                                       observation(NcclProtocol::kLL128, 8, 10, 8 + 10 + 20),
                                       observation(NcclProtocol::kSimple, 20, 100, 20 + 30 + 200),
@@ -38,7 +38,7 @@ TEST_CASE("a launch below 0 is 0, and the rest is fitted again") {
   CHECK(fit.calibration.simple_launch == Seconds{0});
   CHECK_FALSE(fit.standard_error[LaunchFit::kSimple]);
   CHECK(fit.fitted == std::array{false, false, true});
-  // Least squares of (t - 20) / t = x transfer / t: x = sum (t-20) s / t^2 / sum s^2 / t^2.
+  // Least squares of (t - 20) / t = x transfer / t give x = sum (t-20) s / t^2 / sum s^2 / t^2.
   const double top = 90.0 * 100 / (110.0 * 110) + 190.0 * 200 / (210.0 * 210) + 400.0 * 400 / (420.0 * 420);
   const double bottom = 1e4 / (110.0 * 110) + 4e4 / (210.0 * 210) + 16e4 / (420.0 * 420);
   CHECK(fit.calibration.bandwidth_scale == doctest::Approx(bottom / top));
@@ -47,7 +47,7 @@ TEST_CASE("a launch below 0 is 0, and the rest is fitted again") {
 TEST_CASE("what no observation asks for stays as it is, and says so") {
   const LaunchFit nothing = fit_launches({});
   CHECK(nothing.calibration == NcclCalibration{});
-  // One size cannot tell launch from bandwidth: the bandwidth takes it all.
+  // One size cannot tell launch from bandwidth: the bandwidth explains everything.
   const LaunchFit one = fit_launches({observation(NcclProtocol::kSimple, 20, 100, 70)});
   CHECK(one.calibration.simple_launch == Seconds{0});
   CHECK(one.calibration.bandwidth_scale == doctest::Approx(2));
@@ -56,13 +56,13 @@ TEST_CASE("what no observation asks for stays as it is, and says so") {
 }
 
 TEST_CASE("the standard error of a mean of launches is that of statistics") {
-  // Launches of 9 and 11 us, and a bandwidth and a launch of Simple that fit exactly: four observations less three
-  // constants leave one degree.
+  // Launches are 9 and 11 us, and a bandwidth and a launch of Simple fit exactly: four observations less three
+  // constants leave one degree of freedom.
   const LaunchFit fit =
       fit_launches({observation(NcclProtocol::kLL, 0, 0, 9), observation(NcclProtocol::kLL, 0, 0, 11),
                     observation(NcclProtocol::kSimple, 0, 1e6, 1e6), observation(NcclProtocol::kSimple, 0, 2e6, 2e6)});
   REQUIRE(fit.standard_error[LaunchFit::kLowLatency]);
-  // The mean with weights 1 / t^2.
+  // The launch is the mean with weights 1 / t^2.
   const double mean = (1.0 / 9 + 1.0 / 11) / (1.0 / 81 + 1.0 / 121);
   CHECK(fit.calibration.low_latency_launch.count() == doctest::Approx(mean * 1e-6));
   const double squares = (mean / 9 - 1) * (mean / 9 - 1) + (mean / 11 - 1) * (mean / 11 - 1);

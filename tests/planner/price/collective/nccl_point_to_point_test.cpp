@@ -32,7 +32,7 @@ TEST_CASE("up to 16 KiB a channel a message goes by LL") {
 }
 
 TEST_CASE("an all-to-all over 6 nodes of 8 shows 56 GB/s of bus bandwidth for NICs of 48") {
-  // NVIDIA/nccl-tests#267: of 47 peers 40 are outside the node, so 48 GB/s become 48 x 47/40 = 56.4.
+  // NVIDIA/nccl-tests#267: 40 of 47 peers are outside the node, so that 48 GB/s become 48 x 47/40 = 56.4.
   const GroupPlacement group{.ranks = 48, .nodes = 6, .ranks_per_node = 8};
   const NcclEstimate estimate = nccl_all_to_all(h100_of_any_host(), group, kSentBytes);
   CHECK(kSentBytes * 47.0 / 48 / estimate.transfer.count() == doctest::Approx(56.4e9));

@@ -31,7 +31,7 @@ std::string name(const NcclEstimate& estimate) {
   return std::string(algorithm_name(estimate.algorithm)) + " " + protocol_name(estimate.protocol);
 }
 
-/// Bus bandwidth as nccl-tests prints it, GB/s.
+/// Returns the bus bandwidth as nccl-tests prints it, in GB/s.
 double bus_bandwidth(const NcclEstimate& estimate, std::int64_t bytes, int ranks) {
   return static_cast<double>(bytes) / 1e3 / microseconds(estimate) * 2 * (ranks - 1) / ranks;
 }
@@ -39,7 +39,7 @@ double bus_bandwidth(const NcclEstimate& estimate, std::int64_t bytes, int ranks
 }  // namespace
 
 TEST_CASE("the estimates that NCCL logged on 3 nodes of 8 H100 come out to 1e-7") {
-  // NVIDIA/nccl#1453, "Bytes -> Algo 0 proto ... time"; the log's graphs: 8 channels of 24 GB/s, the plain tree.
+  // NVIDIA/nccl#1453 logs "Bytes -> Algo 0 proto ... time"; its graphs have 8 channels of 24 GB/s and the plain tree.
   NcclMachine machine = intel_h100_node();
   machine.spec.nvlink_sharp = false;
   machine.spec.balanced_tree = false;
@@ -61,7 +61,7 @@ TEST_CASE("a ring of 8 A100 takes its hops and 7/4 of its bytes at 240 GB/s") {
   CHECK(name(large) == "Ring Simple");
   CHECK(large.latency.count() == doctest::Approx((8.4 + 14 * 3.4) * 1e-6));
   CHECK(large.transfer.count() == doctest::Approx((1 << 30) * 1.75 / 240e9));
-  // LL moves flags beside its data: half the bus, here below the cap of 87.7 GB/s.
+  // LL moves flags beside its data and reaches half the bus, here below the cap of 87.7 GB/s.
   const NcclEstimate ring = nccl_choice(tuning, 1024, NcclAlgorithm::kRing);
   CHECK(name(ring) == "Ring LL");
   CHECK(ring.latency.count() == doctest::Approx((6.6 + 14 * 0.6) * 1e-6));
@@ -75,7 +75,7 @@ TEST_CASE("switches that reduce win all-reduces on one node, and rings win gathe
   CHECK(bus_bandwidth(reduced, bytes, 8) == doctest::Approx(476).epsilon(0.001));
   CHECK(name(nccl_choice(nccl_tuning(intel_h100_node(), kOneNode, CollectiveKind::kAllGather), bytes)) ==
         "Ring Simple");
-  // On 4 of them rings carry 360 GB/s and NVLS 306: NCCL goes back to rings, as published runs on 4 H200 show.
+  // On 4 devices rings carry 360 GB/s and NVLS 306: NCCL uses rings again, as published runs on 4 H200 show.
   const GroupPlacement four{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
   const NcclEstimate fewer = nccl_choice(nccl_tuning(intel_h100_node(), four, CollectiveKind::kAllReduce), bytes);
   CHECK(name(fewer) == "Ring Simple");
@@ -100,7 +100,7 @@ TEST_CASE("a group with one rank a node gathers by PAT, and waits for the networ
   const NcclEstimate pat = nccl_choice(gather, 1 << 20, NcclAlgorithm::kPat);
   CHECK(pat.latency.count() == doctest::Approx((8 + 2 * 14 / 3.5 + 2.8 * 4) * 1e-6));
   CHECK(pat.transfer.count() == doctest::Approx((1 << 20) / (0.75 * 24e9)));
-  // LL: 3 steps, all of them crossings at the tree's 5 us.
+  // LL has 3 steps, all of them crossings at the tree's 5 us.
   CHECK(nccl_choice(gather, 64, NcclAlgorithm::kRing).latency.count() == doctest::Approx((6.6 + 3 * 5) * 1e-6));
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("SHARP in the network enables CollNet and NVLS across nodes") {
   const NcclPath& chain = tuning.paths[static_cast<std::size_t>(kCollNetChain)][2];
   CHECK(chain.latency.count() == doctest::Approx((2 * 7 * 2.8 + 30) * 1e-6));
   CHECK(chain.bytes_per_second == doctest::Approx(8 * 45e9 / 2));
-  // 8 devices on 8 channels: the factor is 1, and Hopper reaches .85 of it.
+  // With 8 devices on 8 channels the factor is 1, and Hopper reaches .85 of it.
   const NcclPath& direct = tuning.paths[static_cast<std::size_t>(kCollNetDirect)][2];
   CHECK(direct.latency.count() == doctest::Approx((2 * (3.7 + 0.4 * 7) + 31) * 1e-6));
   CHECK(direct.bytes_per_second == doctest::Approx(8 * 45e9 / 2 * 0.85));

@@ -9,7 +9,7 @@
 namespace plumb::test {
 namespace {
 
-// round_cluster: 100 GB/s and 1 us inside a node; a link of 10 GB/s and 10 us between the meshes.
+// round_cluster has 100 GB/s and 1 us inside a node; this link has 10 GB/s and 10 us between the meshes.
 const LinkCost kMeshLink{.latency = Seconds{10e-6}, .bytes_per_second = 10e9};
 constexpr std::int64_t kActivationBytes = 80'000'000;
 
@@ -36,7 +36,8 @@ TEST_CASE("between single devices every way is one message of the whole tensor")
 }
 
 TEST_CASE("equal tensor groups send the copies, or a share each and gather it") {
-  // Directly each of 4 ranks sends and takes 80 MB; with a gather 20 MB, and 3/4 of 80 MB at 100 GB/s in 3 hops.
+  // Directly each of 4 ranks sends and receives 80 MB. With a gather it is 20 MB, and 3/4 of 80 MB at 100 GB/s in 3
+  // hops.
   CHECK(resharding_s({.tensor = 4}, {.tensor = 4}, ReshardingKind::kDirect) ==
         doctest::Approx(10e-6 + 8e-3).epsilon(1e-12));
   CHECK(resharding_s({.tensor = 4}, {.tensor = 4}, ReshardingKind::kAllGather) ==
@@ -47,7 +48,7 @@ TEST_CASE("equal tensor groups send the copies, or a share each and gather it") 
 }
 
 TEST_CASE("from dp=2,tp=2 to dp=1,tp=4 two blocks join") {
-  // 4 senders, 4 receivers: 20 MB each, in 2 messages; the gather holds all 80 MB.
+  // 4 senders and 4 receivers move 20 MB each in 2 messages; the gather holds all 80 MB.
   CHECK(resharding_s({.data = 2, .tensor = 2}, {.tensor = 4}, ReshardingKind::kAllGather) ==
         doctest::Approx(20e-6 + 2e-3 + 3e-6 + 0.6e-3).epsilon(1e-12));
   // Directly 320 MB cross, 80 MB for each of the four.
@@ -62,13 +63,13 @@ TEST_CASE("from tp=4 to dp=4 blocks are cut and nothing is copied") {
 }
 
 TEST_CASE("fewer devices on one side are what limits the other") {
-  // One sender's link carries all 80 MB, whatever the four behind it could take.
+  // The single sender's link carries all 80 MB, whatever the four receivers could take.
   CHECK(resharding_s({}, {.data = 4}, ReshardingKind::kDirect) == doctest::Approx(10e-6 + 8e-3).epsilon(1e-12));
   CHECK(resharding_s({.data = 4}, {}, ReshardingKind::kDirect) == doctest::Approx(40e-6 + 8e-3).epsilon(1e-12));
 }
 
 TEST_CASE("a broadcast passes a tile on in 16 chunks") {
-  // One sender, four ranks that hold the same: 80 MB over one link, 3/16 more for the three hops behind it.
+  // A single sender has four receivers of the same tensor: 80 MB over one link, 3/16 more for the three hops behind it.
   CHECK(resharding_s({}, {.tensor = 4}, ReshardingKind::kBroadcast) ==
         doctest::Approx(40e-6 + 8e-3 * (1 + 3.0 / 16)).epsilon(1e-12));
 }

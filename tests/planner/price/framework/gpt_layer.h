@@ -1,5 +1,5 @@
 #pragma once
-// The layer and the stack that the tests of frameworks start from.
+// The layers and the stack from which the tests of frameworks start.
 
 #include "kernels/layer/layer.h"
 #include "planner/price/framework/kernel.h"
@@ -19,7 +19,7 @@ inline const TransformerLayer kGpt{.hidden = 1024,
                                    .linear_bias = true,
                                    .dropout = 0.1};
 
-/// A Llama layer of that size: four queries share keys and values, the MLP is gated.
+/// A Llama layer of that size: four queries share keys and values, and the MLP is gated.
 inline const TransformerLayer kLlama{.hidden = 1024,
                                      .heads = 16,
                                      .kv_heads = 4,
@@ -29,10 +29,10 @@ inline const TransformerLayer kLlama{.hidden = 1024,
                                      .mlp = MlpKind::kSwiglu,
                                      .rotary_size = 64};
 
-/// Activations of 16 bits, gradients of 32.
+/// Activations of 16 bits and gradients of 32.
 inline constexpr ElementBytes kElementBytes{.activation = 2, .gradient = 4};
 
-/// Attention in batched products, the whole square of scores.
+/// Returns a stack whose attention is batched products over the whole square of scores.
 inline StackSpec unfused() {
   return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};
 }

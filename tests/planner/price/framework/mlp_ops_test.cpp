@@ -17,7 +17,7 @@ constexpr double kGptHidden = 1024;
 constexpr double kFfn = 2048;
 constexpr double kPicks = 2;
 
-/// Two of eight experts a token, four on a rank, gates and biases as asked.
+/// Returns a layer with two of eight experts a token, four on a rank, with gates and biases as asked.
 TransformerLayer mixture(bool gated, bool biased) {
   TransformerLayer layer = kGpt;
   layer.mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu;
@@ -90,7 +90,7 @@ TEST_CASE("under fp8 what no norm quantizes is quantized by kernels of its own, 
   const LayerOps ops = ops_of(mixture(false, false), stack, bytes);
   const double rows = kMlpTokens * kPicks;
   CHECK(named_traffic(ops.forward, "cast") == 4 * (kMlpTokens * kGptHidden + rows * kGptHidden + rows * kFfn));
-  // Of attention the gradients of the projection's result and of queries, keys and values.
+  // Attention casts the gradients of the projection's result and of queries, keys and values.
   CHECK(named_traffic(ops.input_grad, "cast") == 4 * (kMlpTokens * 4 * kGptHidden + rows * kGptHidden + rows * kFfn));
   int launches = 0;
   for (const DeviceKernel& kernel : ops.forward.kernels) launches += kernel.name == "cast" ? kernel.launches : 0;

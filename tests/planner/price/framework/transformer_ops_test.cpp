@@ -63,9 +63,9 @@ TEST_CASE("per-operation checkpoints rebuild every second product and gather the
   const auto rebuilt = [&](const TransformerLayer& layer, const LayerWork& work) {
     return transformer_ops(layer, work, stack, kElementBytes).rebuild_selective;
   };
-  // Keys [1024, 256], projection [1024, 1024] and the second up projection [1024, 3072]; attention is kept.
+  // Keys [1024, 256], projection [1024, 1024] and the second up projection [1024, 3072] are rebuilt; attention is kept.
   CHECK(flops(rebuilt(kLlama, kGptWork)) == doctest::Approx(2 * kGptTokens * 1024 * (256 + 1024 + 3072)));
-  // An MLP without a gate has its up projection kept and its down projection last, which nobody needs again.
+  // An MLP without a gate keeps its up projection; its down projection comes last, and nothing needs it again.
   CHECK(flops(rebuilt(kGpt, kGptWork)) == doctest::Approx(2 * kGptTokens * 1024 * (1024 + 1024)));
   LayerWork work = kGptWork;
   work.tensor_parallel = 2;
@@ -229,7 +229,7 @@ TEST_CASE("sequences gathered along another dimension than the first are read an
   stack.copied_collectives = true;
   const LayerOps with = transformer_ops(kGpt, work, stack, kElementBytes);
   const double stream = kGptTokens * 1024 * 2;
-  // torch.distributed._functional_collectives: two gathers and two scatters each way, each a torch.cat
+  // torch.distributed._functional_collectives has two gathers and two scatters each way, each with a torch.cat.
   CHECK(traffic(with.forward) - traffic(without.forward) == doctest::Approx(4 * 2 * stream));
   CHECK(traffic(with.input_grad) - traffic(without.input_grad) == doctest::Approx(4 * 2 * stream));
   work.sequence_parallel = false;

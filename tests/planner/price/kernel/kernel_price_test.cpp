@@ -18,7 +18,8 @@ KernelCall gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form = 
   return kernel_call(KernelKind::kGemm, {m, n, k, 1, static_cast<std::int64_t>(form)});
 }
 
-/// A machine unlike the roofline, as a CPU library is: blocks of 16 x 24, and each short side costs speed. Seconds.
+/// Returns the seconds of a product on a machine that is unlike the roofline, like a CPU library: it has blocks of 16 x
+/// 24, and each short side costs speed.
 double stubborn_gemm_seconds(double m, double n, double k) {
   const double blocks = std::ceil(m / 16) * 16 * std::ceil(n / 24) * 24;
   return 1e-6 + 2 * blocks * (k + 60) / 50e9 * (1 + 40 / m) * (1 + 20 / n);
@@ -56,7 +57,7 @@ TEST_CASE("efficiencies divide and the fixed part adds") {
   CHECK(kernel_time(prices, gemm(4096, 4096, 4096)).count() == doctest::Approx(3e-6 + 2 * std::pow(4096.0, 3) / 50e12));
   const KernelCall attention = kernel_call(KernelKind::kAttentionForward, {1, 4096, 8, 8, 128, 0});
   CHECK(kernel_time(prices, attention).count() == doctest::Approx(3e-6 + attention.flops / 25e12));
-  // x, y, z: three of 1e6 elements of 2 bytes at 0.5 TB/s.
+  // x, y, z are three tensors of 1e6 elements of 2 bytes at 0.5 TB/s.
   CHECK(kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {1000, 1000})).count() ==
         doctest::Approx(3e-6 + 6e6 / 0.5e12));
 }
@@ -111,7 +112,7 @@ TEST_CASE("weight gradients accumulate in their own precision, and AdamW moves i
   };
   const double narrow = time(gemm(4096, 4096, 1, GemmForm::kWeightGrad));
   training.gradient_precision = Precision::kFp32;
-  // Two more bytes for each of m n elements, read and written.
+  // Each of m n elements has two more bytes, read and written.
   CHECK(time(gemm(4096, 4096, 1, GemmForm::kWeightGrad)) - narrow == doctest::Approx(4 * 4096.0 * 4096.0 / 1e12));
   CHECK(time(kernel_call(KernelKind::kAdamW, {1000000})) == doctest::Approx(34e6 / 1e12));
 }

@@ -29,7 +29,7 @@ TEST_CASE("a product is bound by the peak, a pointwise function by memory") {
         doctest::Approx(2 * 4096.0 * 4096 * 4096 / 100e12));
   const GraphNode relu = last_node(R"([{"name": "t", "op": "input", "shape": [1000, 1000]},
     {"name": "e", "op": "layer_norm"}, {"op": "relu"}])");
-  // Reads and writes 2 bytes each at 1 TB/s; its backward reads two and writes one.
+  // It reads and writes 2 bytes each at 1 TB/s; its backward reads two and writes one.
   const LayerPrice price = graph_node_price(kernels, relu, 10);
   CHECK(price.forward.compute.count() == doctest::Approx(10 * 2 * 2e6 / 1e12));
   CHECK(price.input_grad.compute.count() == doctest::Approx(10 * 3 * 2e6 / 1e12));

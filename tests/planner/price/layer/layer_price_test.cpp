@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kTensor = static_cast<std::size_t>(Group::kTensor);
 
-/// A transformer layer of small_gpt over two tensor ranks of a node, micro-batches of 4 sequences of 512 tokens.
+/// A transformer layer of small_gpt over two tensor ranks of a node, with micro-batches of 4 sequences of 512 tokens.
 struct TensorPair {
   StackSpec stack{.name = "async", .async_tensor_gradients = true};
   bool sequence_parallel = false;
@@ -35,7 +35,7 @@ struct TensorPair {
 
 constexpr double kMicro = 1e-6;
 
-/// Microseconds.
+/// Returns the microseconds of the tensor group's collectives of that kind.
 double exchange_us(const PassPrice& price, CollectiveKind kind) {
   return price.collective_seconds[kTensor][static_cast<std::size_t>(kind)].count() / kMicro;
 }
@@ -98,11 +98,11 @@ TEST_CASE("a token sent once to each rank, and over the network once to each nod
         .count();
   };
   using enum ExpertDispatch;
-  // Of 4 of 16 experts on 4 ranks 4 (1 - 12 11 10 9 / 16 15 14 13) = 2.9 ranks hold one; latency is the same.
+  // 4 (1 - 12 11 10 9 / 16 15 14 13) = 2.9 of 4 ranks hold one of a token's 4 of 16 experts; latency is the same.
   const double one_node = exchange(kPerRank, 4, 1) / exchange(kPerExpert, 4, 1);
   CHECK(one_node > 0.728);
   CHECK(one_node < 0.8);
-  // On two nodes nearly every token goes to both: 2 (1 - 8 7 6 5 / 16 15 14 13) = 1.92 copies in the place of 4.
+  // Nearly every token goes to both of two nodes: 2 (1 - 8 7 6 5 / 16 15 14 13) = 1.92 copies instead of 4.
   const double two_nodes = exchange(kPerRank, 8, 1) / exchange(kPerExpert, 8, 1);
   CHECK(two_nodes > 0.48);
   CHECK(two_nodes < 0.65);
@@ -148,7 +148,7 @@ TEST_CASE("captured kernels cost the host nothing: outside of experts, or all of
   using enum GraphScope;
   CHECK(host(kIteration, 8) == 0);
   CHECK(host(kOutsideExperts, 0) == 0);
-  // Both permutations, both products, the activation.
+  // Both permutations, both products and the activation are launched.
   CHECK(host(kOutsideExperts, 8) == 5 + 7);
   CHECK(host(kNone, 8) > 5 + 7 + 10);
   CHECK(host(kNone, 0) > 10);
@@ -170,7 +170,7 @@ TEST_CASE("a step's other passes move their bytes of every parameter that the ra
 
 namespace {
 
-/// Of one rank, without a stack: the machine's times are measured, or what its figures say.
+/// Returns the prices of one rank without a stack, by measured times or by the machine's figures.
 std::vector<LayerPrice> own_prices(const ClusterSpec& cluster, Recompute recompute, Optimizer optimizer) {
   const TrainingSpec training{.global_batch = 4, .sequence = 512, .optimizer = optimizer};
   Pricing pricing(small_gpt(), cluster, training);
@@ -215,7 +215,7 @@ TEST_CASE(
         CHECK(prices[kind].input_grad.compute == sum_of(kernels, lists.input_grad));
         CHECK(prices[kind].weight_grad.compute == sum_of(kernels, lists.weight_grad));
         CHECK(prices[kind].rebuild_selective.compute == sum_of(kernels, lists.rebuild_selective));
-        // Plumb's own executor computes all of a stage again; elsewhere ends of the model are kept.
+        // Plumb's own executor computes a whole stage again; elsewhere the ends of the model are kept.
         const bool again = is_fused || kind == 1;
         CHECK(prices[kind].rebuild_full.compute == (again ? prices[kind].forward.compute : Seconds{0}));
       }

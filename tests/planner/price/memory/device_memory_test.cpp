@@ -11,13 +11,13 @@
 namespace plumb::test {
 namespace {
 
-/// Of the first stage.
+/// Returns the memory of the first stage.
 StageMemory memory_on(const ClusterSpec& cluster, const Layout& layout) {
   Pricing pricing(small_gpt(), cluster, kSmallTraining);
   return price_layout(pricing, layout, order_of(kSmallTraining, layout)).costs.stages.front().memory;
 }
 
-/// A GPU that was calibrated with Plumb's own kernels.
+/// Returns a GPU that was calibrated with Plumb's own kernels.
 ClusterSpec calibrated(int devices) {
   ClusterSpec cluster = round_cluster(devices);
   cluster.samples.push_back({.kernel = "gemm",

@@ -107,10 +107,10 @@ TEST_CASE("per-operation checkpoints keep a layer's input, every second product 
   const auto kept = [&](const Layout& by) {
     return framework_memory({Layer(layer)}, kLongTraining, stack, by, {}).forward_bytes;
   };
-  // By hand, elements a token: input 1024, queries 1024, values 256, attention 1024, gate 3072, down 1024; 4 bytes of
-  // log-sum-exp a head.
+  // The elements of a token are: input 1024, queries 1024, values 256, attention 1024, gate 3072, down 1024. A head has
+  // 4 bytes of log-sum-exp.
   CHECK(kept(layout) == 4 * 2048 * (2 * (1024 + 1024 + 256 + 1024 + 3072 + 1024) + 16 * 4));
-  // Of two tensor ranks each holds half of what is divided, the whole down product and two reduced residuals.
+  // Each of two tensor ranks holds half of the divided tensors, the whole down product and two reduced residuals.
   Layout halves = layout;
   halves.tensor = 2;
   halves.sequence_parallel = true;
@@ -139,7 +139,7 @@ TEST_CASE("a weighted activation that is not fused is kept beside its product wi
   CHECK(kept() - fused == copies * 512 * 2);
   stack.weighted_activations = false;  // the combination keeps what it weighs, the activation nothing more
   CHECK(kept() - fused == copies * 1024 * 2);
-  layer.mlp = MlpKind::kSwiglu;  // the gate's own result besides, where it is a kernel apart
+  layer.mlp = MlpKind::kSwiglu;  // the gate's own result is kept too, where it is a separate kernel
   const std::int64_t apart = kept();
   stack.fused_activation = true;
   CHECK(apart - kept() == copies * 512 * 2);
@@ -207,7 +207,7 @@ TEST_CASE("what the optimizer holds for a step is divided as its state is") {
 }
 
 TEST_CASE("the norm of the largest tensor is taken before a step's copies, in the room that these get") {
-  // deepspeed/runtime/zero/stage_1_and_2.py: g.data.double() of one gradient, then the partition flat in 16 bits and
+  // deepspeed/runtime/zero/stage_1_and_2.py has g.data.double() of one gradient, then the partition flat in 16 bits and
   // in fp32, beside the buffer in which replicas have reduced.
   StackSpec stack{.name = "fused"};
   const auto optimizer = [&](int data) { return memory_of({.data = data, .zero = 1}, stack).optimizer_bytes; };
@@ -220,12 +220,13 @@ TEST_CASE("the norm of the largest tensor is taken before a step's copies, in th
   stack.step_bytes = 8;
   CHECK(optimizer(1) - whole == 8 * stepped + 3 * 1048576);
   CHECK(memory_of({.zero = 0}, stack).optimizer_bytes - whole == 8 * stepped);  // without ZeRO's bucket and norm
-  // Of a tensor that many replicas divide, a rank steps and measures its share.
+  // A rank steps and measures its share of a tensor that many replicas divide.
   CHECK(optimizer(1 << 20) - shard == 10 * ((stepped + (1 << 20) - 1) >> 20) + 3 * 1048576);
 }
 
 TEST_CASE("gradients as computed stay beside those that add up, and masters of all parameters where the stack has so") {
-  // deepspeed/runtime/bf16_optimizer.py (2022): param.grad beside fp32_groups_gradients_flat; fp32_groups_flat.
+  // deepspeed/runtime/bf16_optimizer.py (2022) holds param.grad beside fp32_groups_gradients_flat, and
+  // fp32_groups_flat.
   StackSpec stack{.name = "fused"};
   const auto memory = [&](int zero) { return memory_of({.data = 4, .zero = zero}, stack); };
   const StageMemory none = memory(0), one = memory(1);
@@ -238,7 +239,7 @@ TEST_CASE("gradients as computed stay beside those that add up, and masters of a
 }
 
 TEST_CASE("FSDP adds micro-batches to whole gradients where it reduces behind the last of a step only") {
-  // torch/distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_accumulated_grad, in the precision of the reduction.
+  // torch/distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_accumulated_grad has the precision of the reduction.
   TrainingSpec training = kLongTraining;
   training.gradient_precision = Precision::kBf16;
   StackSpec stack{.name = "fused", .gradient_bytes = 4};
@@ -267,7 +268,7 @@ TEST_CASE("an optimizer's state may be smaller than the training's, and the loss
   stack.gathered_logits = true;
   stack.state_bytes = 4;
   CHECK(memory().forward_workspace_bytes - divided.forward_workspace_bytes == 3 * 8 * 4 * 2048 * 256);
-  CHECK(memory().optimizer_bytes * 3 == divided.optimizer_bytes);  // of 12 bytes
+  CHECK(memory().optimizer_bytes * 3 == divided.optimizer_bytes);  // the optimizer has 12 bytes a parameter
 }
 
 TEST_CASE("an embedding keeps what follows it, and a pipeline that sends shares of an output keeps its share") {
@@ -295,7 +296,7 @@ TEST_CASE("a backward holds the loss, or a layer and its gradient on its way, wh
   };
   const std::int64_t gradient = 4 * parameter_count(layers.front());
   const std::int64_t tokens = 4 * 2048;
-  CHECK(workspace() == gradient + 2 * tokens * (1024 + 2 * 3072));  // of the output, and of gate and up
+  CHECK(workspace() == gradient + 2 * tokens * (1024 + 2 * 3072));  // gradients of the output, and of gate and up
   const std::int64_t streams = 2 * 2 * tokens * 1024;               // before and behind the last norm
   stack.logit_bytes = 1000;
   CHECK(workspace() == streams + 1000 * tokens * 64);
@@ -325,7 +326,7 @@ TEST_CASE(
   const StageMemory without = memory();
   stack.kept_weight_gradients = true;
   stack.kept_outputs = true;
-  // Queries with keys and values, projection, gate with up, down.
+  // The shapes are those of queries with keys and values, the projection, gate with up, and down.
   CHECK(memory().gradient_bytes - without.gradient_bytes == 2 * 1024 * (1536 + 1024 + 2 * 3072 + 3072));
   CHECK(memory().forward_bytes - without.forward_bytes == 2 * 4 * 2048 * 1024);
 }
@@ -355,7 +356,8 @@ TEST_CASE("the head holds what the stack says for each logit") {
   const auto workspace = [&] {
     return framework_memory(layers, kLongTraining, stack, layout, {}).backward_workspace_bytes;
   };
-  // Gradients of the logits, of the table, of its input, and the last norm's: 1000 rows are padded to 1024.
+  // The gradients are those of the logits, of the table, of its input, and of the last norm: 1000 rows are padded to
+  // 1024.
   const std::int64_t logits = 2048 * 4 * 1024 / 2, stream = 2048 * 4 * 1024;
   CHECK(workspace() == 2 * (logits + 512 * 1024 + 3 * stream));
   stack.logit_bytes = 10;

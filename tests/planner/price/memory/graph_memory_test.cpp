@@ -36,7 +36,7 @@ TEST_CASE("all tensors that a later node reads cross a cut, a skip through every
   const std::vector<GraphCut> cuts = graph_cuts(nodes_of_text(kSkip));
   const std::int64_t full = 4 * 4 * 8, narrow = 4 * 4 * 2;
   CHECK(cuts[0].elements == 0);
-  CHECK(cuts[1] == GraphCut{.elements = full, .gradient_elements = 0, .tensors = 1});  // nobody learns from the image
+  CHECK(cuts[1] == GraphCut{.elements = full, .gradient_elements = 0, .tensors = 1});  // the image needs no gradient
   CHECK(cuts[2] == GraphCut{.elements = full, .gradient_elements = full, .tensors = 1});
   CHECK(cuts[3] ==
         GraphCut{.elements = 2 * full, .gradient_elements = 2 * full, .tensors = 2});  // b, and a for the sum
@@ -55,7 +55,7 @@ TEST_CASE("a tensor that two nodes of a stage read is kept once, and on each of 
     {"name": "sum", "op": "add", "inputs": ["b", "shortcut"]}, {"op": "flatten"}, {"op": "loss"}])");
   const TrainingSpec fp32{.global_batch = 1, .sequence = 1, .precision = Precision::kFp32};
   const std::int64_t tensor = 4 * 4 * 8 * 4;
-  // x for a, a for both, and the loss keeps the sum.
+  // x is kept for a, a for both, and the sum for the loss.
   CHECK(kept_bytes(graph_footprints(nodes, 0, 7, fp32, 1, Recompute::kNone)) == 3 * tensor);
   CHECK(kept_bytes(graph_footprints(nodes, 0, 3, fp32, 1, Recompute::kNone)) +
             kept_bytes(graph_footprints(nodes, 3, 7, fp32, 1, Recompute::kNone)) ==
@@ -84,7 +84,7 @@ TEST_CASE("full recomputation keeps what enters each block, and rebuilds the res
   int rebuilt = 0;
   for (const LayerFootprint& footprint : blocks) rebuilt += footprint.rebuilt_whole ? 1 : 0;
   CHECK(rebuilt == 16);
-  // Stage 1's first block is handed its input, 56 x 56 x 64 numbers of the pooling.
+  // Stage 1's first block receives its input, 56 x 56 x 64 numbers of the pooling.
   const auto first = std::ranges::find(blocks, true, &LayerFootprint::rebuilt_whole);
   CHECK(first->kept_bytes == 56 * 56 * 64 * 2);
 }

@@ -37,7 +37,7 @@ TEST_CASE("activations of a layer are Korthikanti's without dropout") {
 }
 
 TEST_CASE("tensor parallelism divides all but 8 s b h, sequence parallelism all (Korthikanti equations 2 and 4)") {
-  // s b h (10 + 24/t) less the masks' 2: the norms' inputs 4 and their outputs 4 stay whole.
+  // The layer keeps s b h (10 + 24/t) less the masks' 2: the norms' inputs 4 and their outputs 4 stay whole.
   CHECK(memory(transformers(1), {.tensor = 4}).forward_bytes ==
         kSequence * kSmallHidden * (8 + 24 / 4) + statistics(kSequence, kHeads / 4));
   CHECK(memory(transformers(1), {.tensor = 4, .sequence_parallel = true}).forward_bytes ==
@@ -107,7 +107,8 @@ TEST_CASE("SimuMax's Llama formula: 2 s b (6 h + 2 k d + 3 f) bytes a layer") {
   const std::vector<Layer> layers = model_layers(llama);
   const std::int64_t counted = stage_memory({layers[1]}, {.global_batch = 1, .sequence = 4096}, {}, {}).forward_bytes;
   const std::int64_t formula = 2 * 4096 * (6 * 8192 + 2 * 8 * 128 + 3 * 28672);
-  const std::int64_t small = 4096 * 4 * (2 + 64);  // norm statistics and log-sum-exp, which it leaves out
+  // The formula leaves out norm statistics and log-sum-exp.
+  const std::int64_t small = 4096 * 4 * (2 + 64);
   CHECK(counted == formula + small);
 }
 

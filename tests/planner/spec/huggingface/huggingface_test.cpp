@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-// The keys of published config.json files that bear on sizes, and some that do not.
+// These texts have the keys of published config.json files that bear on sizes, and some that do not.
 const char* const kLlama3 =
     R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
   "bos_token_id": 128000, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
@@ -71,7 +71,8 @@ const char* const kNemotron = R"({"model_type": "nemotron", "hidden_size": 6144,
   "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8, "vocab_size": 256000,
   "hidden_act": "relu2", "partial_rotary_factor": 0.5, "norm_eps": 1e-5})";
 
-/// A configuration as published, the trained parameters that its repository counts, and what of them is not priced.
+/// A published configuration, the trained parameters that its repository counts, and the parts of them that are not
+/// priced.
 struct PublishedConfiguration {
   const char* text;
   std::int64_t parameters;
@@ -79,7 +80,7 @@ struct PublishedConfiguration {
   std::int64_t put_in;    ///< counted here, not there: biases of norms, a norm that two branches share
 };
 
-/// The preset's sizes under the file's name and source.
+/// Checks the preset's sizes under the file's name and source.
 void check_same_sizes(const char* text, const char* preset) {
   CAPTURE(preset);
   const ModelSpec imported = model_from_huggingface(text, "config.json").model;
@@ -107,7 +108,7 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
 }
 
 TEST_CASE("parameters of a configuration of each family are those that its repository counts") {
-  // The totals of the published checkpoints.
+  // These are the totals of the published checkpoints.
   const PublishedConfiguration kPublished[] = {
       // bigcode/starcoder
       {R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_head": 48, "n_layer": 40, "n_inner": 24576,
@@ -196,7 +197,7 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 256000,
            "sliding_window": 4096, "sliding_window_pattern": 4})",
        8028033024, 0, (2 * 65 - 33) * 4096},
-      // openai/gpt-oss-20b: sinks, and biases of experts and routers, left out
+      // openai/gpt-oss-20b: without sinks and the biases of experts and routers
       {R"({"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24,
            "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
            "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128})",

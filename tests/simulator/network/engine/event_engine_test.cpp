@@ -10,7 +10,7 @@
 namespace plumb::test {
 namespace {
 
-/// Of both engines, every start and end must agree to the picosecond.
+/// Requires that every start and end of the two engines agree to the picosecond.
 void require_equal_times(const Schedule& schedule, const CostTable& costs, const NetworkSpec& network, Sends sends) {
   const EventProgram program = event_program(schedule, costs, network, sends);
   const EventTimes events = event_times(schedule, program, network, sends);

@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-/// Each step starts within the one before it, and what they add up to is the makespan.
+/// Each step must start within the one before it, and all that they add must sum up to the makespan.
 void check_path(const Simulation& simulation) {
   const std::vector<CriticalStep>& path = simulation.critical_path;
   REQUIRE(!path.empty());
@@ -36,7 +36,7 @@ SimTime computing_on(const Simulation& simulation, int replica, int rank) {
   return time;
 }
 
-/// Replicas that meet in every collective of their stages, by themselves or inside actions; nothing shares a link.
+/// Returns replicas that meet in every collective of their stages, by themselves or inside actions, and share no link.
 NetworkSpec meeting_replicas(const Schedule& schedule, int replicas, bool inside) {
   NetworkSpec network{.replicas = replicas};
   std::vector<int> all(static_cast<std::size_t>(replicas));

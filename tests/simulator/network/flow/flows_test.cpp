@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kPicosecond = 1e-12;
 
-/// Flows stand in the order of their starts, which lie within `span_s`.
+/// Returns flows in the order of their starts, which lie within `span_s`.
 Scenario random_arrivals(std::uint64_t seed, int flows, int links, double span_s) {
   std::mt19937_64 random(seed);
   const auto number = [&random](std::int64_t below) {
@@ -42,7 +42,7 @@ SimTime alone_time(const ReferenceFlow& flow) {
   return to_sim_time(Seconds{flow.bytes / flow.cap});
 }
 
-/// [flow] its end. At every event no link may carry more than its capacity.
+/// Returns [flow] its end. At every event no link may carry more than its capacity.
 std::vector<SimTime> ends_of(const Scenario& scenario) {
   std::vector<Route> routes;
   for (const ReferenceFlow& flow : scenario.flows) routes.push_back({.uses = flow.uses, .weight = flow.weight});

@@ -29,7 +29,7 @@ TEST_SUITE("place_inner") {
     const Fabric fabric = two_nodes_of_four();
     const Route inside = all_to_all_route(fabric, {0, 1, 2, 3});
     for (const auto& [link, share] : shares_by_name(fabric, inside)) CHECK(share == doctest::Approx(1));
-    // Of seven others three are on the node. Of the four beyond one hangs on the same leaf; a trunk carries the three
+    // Three of seven others are on the node. Of the four beyond, one hangs on the same leaf; a trunk carries the three
     // others' bytes of both ranks of its rail.
     for (const auto& [link, share] : shares_by_name(fabric, all_to_all_route(fabric, {0, 1, 2, 3, 4, 5, 6, 7}))) {
       const double sevenths = link.starts_with("nic") ? 4 : link.starts_with("trunk") ? 6 : 3;

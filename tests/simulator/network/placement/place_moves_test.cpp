@@ -10,7 +10,7 @@
 namespace plumb::test {
 namespace {
 
-/// Every move takes that long alone; what it moves are bytes / 1e9 of it.
+/// Returns costs with which every move takes `move` seconds alone and moves `bytes` bytes.
 CostTable move_costs(const Schedule& schedule, double forward, double backward, double move, std::int64_t bytes) {
   CostTable costs = whole_costs(stage_count(schedule), forward, backward);
   for (StageCosts& stage : costs.stages) {
@@ -71,7 +71,7 @@ TEST_SUITE("place_moves") {
     HostLinks host{.devices_per_node = 2, .device_bytes_per_second = 4e9, .memory_bytes_per_second = 100e9};
     host.link = DeviceLink::kPort;
     const Fabric pcie = nodes_with_hub(2, 2, NodeHub::kPcie);
-    // At its own rate of 4 GB/s a move takes all of what others reach 2 GB/s on.
+    // A move at its own rate of 4 GB/s takes the whole link, on which others reach 2 GB/s.
     CHECK(shares_of(with_moves(place(pcie, 2, {.pipeline = 4}, schedule, costs), pcie, host, schedule), Op::kOffload,
                     1) == std::map<std::string, double>{{"port_up:rank1", 0.5}, {"host_memory:node0", 1}});
     host.link = DeviceLink::kAttachment;
