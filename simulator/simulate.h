@@ -29,18 +29,24 @@ struct SimulationOptions {
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };
 
-struct Simulation {
-  SimTime makespan{0};               ///< the end of the last action of any kind
-  SimTime added{0};                  ///< the part of the makespan that shared links, slow ranks and slowed compute add
-  int replicas = 1;                  ///< simulated one by one; 1 where one stands for all that are alike
-  int replica = 0;                   ///< the replica of all fields below: the first of those that end last
-  std::vector<SimTime> busy;         ///< [rank] sum of compute actions (an overlapped pair counts once)
-  std::vector<SimTime> first_start;  ///< [rank] of the first compute action
-  std::vector<SimTime> last_end;     ///< [rank] of the last compute action
-  double bubble_ratio = 0;           ///< 1 - sum(busy) / (p * makespan)
-  double span_bubble_ratio = 0;      ///< 1 - max(busy) / max(last_end - first_start)
+/// The sums of a step.
+struct StepSums {
+  SimTime makespan{0};                          ///< the end of the last action of any kind
+  double bubble_ratio = 0;                      ///< 1 - sum(busy) / (p * makespan)
+  double span_bubble_ratio = 0;                 ///< 1 - max(busy) / max(last_end - first_start)
   std::vector<std::int64_t> peak_memory_bytes;  ///< [rank]
-  std::vector<int> peak_activations;        ///< [rank] chunks alive at once, from the start of F to the end of B (W)
+  std::vector<int> peak_activations;  ///< [rank] chunks alive at once, from the start of F to the end of B (W)
+
+  friend bool operator==(const StepSums&, const StepSums&) = default;
+};
+
+struct Simulation : StepSums {
+  SimTime added{0};                         ///< the part of the makespan that shared links and slow ranks add
+  int replicas = 1;                         ///< simulated one by one; 1 where one stands for all that are alike
+  int replica = 0;                          ///< the replica of all fields: the first of those that end last
+  std::vector<SimTime> busy;                ///< [rank] sum of compute actions (an overlapped pair counts once)
+  std::vector<SimTime> first_start;         ///< [rank] of the first compute action
+  std::vector<SimTime> last_end;            ///< [rank] of the last compute action
   std::vector<CriticalStep> critical_path;  ///< first to last; empty without record_timeline
   Timeline timeline;                        ///< empty without record_timeline
   std::string_view engine = "compiled";     ///< the engine that computed it: "compiled", "steady state" or "events"

@@ -13,7 +13,8 @@ SimTime longest_span(const Simulation& simulation) {
 
 Simulation summary_of(const std::vector<RankStatistics>& ranks, SimTime makespan,
                       const std::vector<RankMemory>& memory) {
-  Simulation simulation{.makespan = makespan};
+  Simulation simulation;
+  simulation.makespan = makespan;
   for (const RankStatistics& rank : ranks) {
     simulation.busy.push_back(rank.busy);
     simulation.first_start.push_back(rank.first_start);

@@ -10,6 +10,7 @@
 #include "planner/price/collective/nccl_launch_fit.h"
 #include "planner/price/collective/nccl_point_to_point.h"
 #include "planner/price/kernel/kernel_price.h"
+#include "planner/search/evaluate_plan.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
 
@@ -182,14 +183,14 @@ void fit_gemms(ClusterFit& fit, const ClusterEvidence& evidence) {
                            .residual_pct = 100 * residual});
 }
 
-Prediction predicted_on(const ClusterSpec& cluster, const ClusterEvidence& evidence) {
+Evaluation evaluated_on(const ClusterSpec& cluster, const ClusterEvidence& evidence) {
   Plan plan = *evidence.plan;
   plan.cluster = resize(cluster, plan.cluster.devices);
-  const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
-  if (!evaluation.predicted) {
+  Evaluation evaluation = evaluate(plan, {.record_timeline = false});
+  if (!evaluation.exists) {
     throw SpecError(fmt::format("{}: the plan cannot run: {}", evidence.trainings.front().file, evaluation.infeasible));
   }
-  return evaluation.predicted->prediction;
+  return evaluation;
 }
 
 /// Fits the efficiency at which the plan takes the measured time, by bisection: a step is the shorter the more products
@@ -198,7 +199,7 @@ void fit_step_time(ClusterFit& fit, const ClusterEvidence& evidence, const Media
   const auto step_at = [&](double efficiency) {
     ClusterSpec cluster = fit.cluster;
     cluster.device.gemm_efficiency = efficiency;
-    return predicted_on(cluster, evidence).step_time.count();
+    return step_time(evaluated_on(cluster, evidence).simulation).count();
   };
   constexpr double kLeast = 0.02;
   if (step_at(1) > measured.value || step_at(kLeast) < measured.value) {
@@ -228,7 +229,7 @@ void fit_step_time(ClusterFit& fit, const ClusterEvidence& evidence, const Media
 
 void fit_memory(ClusterFit& fit, const ClusterEvidence& evidence) {
   std::vector<double> overheads;
-  const std::vector<std::int64_t> peaks = predicted_on(fit.cluster, evidence).peak_memory_bytes;
+  const std::vector<std::int64_t> peaks = evaluated_on(fit.cluster, evidence).simulation.peak_memory_bytes;
   const auto peak = static_cast<double>(*std::ranges::max_element(peaks));
   for (const TrainingLog& log : evidence.trainings) {
     if (log.reserved_bytes) overheads.push_back(static_cast<double>(*log.reserved_bytes) - peak);
@@ -274,7 +275,7 @@ void fit_trainings(ClusterFit& fit, const ClusterEvidence& evidence) {
   if (evidence.gemms.empty() && fit.cluster.samples.empty()) {
     fit_step_time(fit, evidence, measured);
   } else {
-    const double predicted = predicted_on(fit.cluster, evidence).step_time.count();
+    const double predicted = step_time(evaluated_on(fit.cluster, evidence).simulation).count();
     fit.notes.push_back(
         fmt::format("step time: measured {:.4g} s, predicted from the measured products {:.4g} s "
                     "({:+.1f} %); no constant was fitted to it",

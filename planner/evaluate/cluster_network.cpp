@@ -30,7 +30,7 @@ void require_below(int number, int count, std::string_view what) {
   }
 }
 
-/// Of a node.
+/// Returns the NICs of a node.
 int nics_of(const ClusterSpec& cluster) {
   return cluster.wiring.nics_per_node > 0 ? cluster.wiring.nics_per_node : cluster.devices_per_node;
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kBytesPerMib = 1 << 20;
 
-/// Of one gradient.
+/// Returns the bytes of one element of a gradient.
 std::int64_t gradient_bytes(const TrainingSpec& training) {
   const bool own_width = training.stack && training.stack->gradient_bytes > 0;
   return own_width ? training.stack->gradient_bytes : bytes_per_element(training.gradient_precision);
@@ -37,7 +37,7 @@ Seconds replicated_time(Pricing& pricing, const Replicated& stage, CollectiveKin
   return time;
 }
 
-/// What is left of a collective that goes layer by layer beside a pass.
+/// Returns the time of a collective that goes layer by layer beside a pass, less what the pass hides.
 Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass) {
   const double first = static_cast<double>(stage.largest_layer) /
                        static_cast<double>(std::max<std::int64_t>(1, stage.parameters + stage.expert_parameters));

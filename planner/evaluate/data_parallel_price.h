@@ -1,5 +1,6 @@
 #pragma once
-// What replicas cost a stage: reducing its gradients and gathering its weights, whole, by bucket, or layer by layer.
+// The price of a stage's replicas: reducing its gradients and gathering its weights, whole, by bucket, or layer by
+// layer.
 
 #include <cstdint>
 #include <vector>
@@ -23,19 +24,19 @@ struct DataParallelPrice {
   SegmentsByPart reduce_grad;           ///< [bucket]
   SegmentsByPart unshard;               ///< empty with ZeRO 0
   std::vector<Seconds> bucket_offsets;  ///< [bucket]; empty without buckets
-  Seconds forward_slowed{0};            ///< what a forward lasts longer beside the collectives that it hides
+  Seconds forward_slowed{0};            ///< by which a forward is longer beside the collectives that it hides
   Seconds backward_slowed{0};
 };
 
-/// `forward` and `backward` are the stage's passes, beside which a stack hides a part of what is reduced or gathered
-/// whole (spec/stack_spec.h); ZeRO 3 of a stack goes layer by layer beside them. With `buckets` each is priced whole:
-/// what is hidden is the simulation's answer. Under ZeRO 3 of a stack each micro-batch gathers beside both its passes
-/// and reduces beside the second: they compute without the units that NCCL then holds
-/// (price/collective/nccl_occupied_units.h). Nothing without replicas.
+/// Prices the collectives of the stage's replicas; nothing without replicas. `forward` and `backward` are the stage's
+/// passes. Beside them a stack hides a part of the collectives that are whole (spec/stack_spec.h), and its ZeRO 3 goes
+/// layer by layer. Each of `buckets` is priced whole, because the simulation finds what is hidden. Under ZeRO 3 of a
+/// stack each micro-batch gathers beside both its passes and reduces beside the second, and the passes compute without
+/// the SMs that NCCL then holds (price/collective/nccl_occupied_units.h).
 DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
                                       Seconds backward, const std::vector<GradientBucket>& buckets);
 
-/// How many gradients fill one of the layout's buckets.
+/// Returns the number of gradients that fill one of the layout's buckets.
 std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout);
 
 }}  // namespace plumb::planner

@@ -23,16 +23,16 @@ struct GradientBucket {
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;
   Seconds offset{0};  ///< when it is complete, from the start of the last B or W
-  int layers = 0;     ///< of it, which end where the bucket before begins
+  int layers = 0;     ///< layers of the bucket; they end where the bucket before begins
 
   friend bool operator==(const GradientBucket&, const GradientBucket&) = default;
 };
 
-/// Buckets of whole layers, `layers` in forward order: from the last layer on, each is closed by the layer that brings
-/// it to `bucket_parameters` or more; the first layer closes the last. The last bucket is complete when the backward
-/// ends, after `backward`, which the layers' shares are stretched to: a stage lasts less than its layers by themselves
-/// where the host hides. In the order of completion. Throws SpecError if bucket_parameters is not above 0 or there is
-/// no layer.
+/// Returns buckets of whole layers, in the order in which they are complete. `layers` are in forward order; from the
+/// last layer on, the layer that brings a bucket to `bucket_parameters` or more closes it, and the first layer closes
+/// the last bucket. The last bucket is complete when the backward ends, after `backward`. The layers' shares are
+/// stretched to that time, because a stage is shorter than the sum of its layers where the host hides. Throws SpecError
+/// if bucket_parameters is not above 0 or there is no layer.
 std::vector<GradientBucket> gradient_buckets(const std::vector<LayerGradient>& layers, std::int64_t bucket_parameters,
                                              Seconds backward);
 

@@ -11,12 +11,13 @@
 
 namespace plumb { inline namespace planner {
 
-/// `split` counts nodes. The layout's own split, or the one whose slowest stage is fastest among those that fit the
-/// devices (where none fits, among all); 1F1B's micro-batches in flight are counted, with GPipe all of them. Throws
-/// SpecError if a split of the user's does not give every part a node, or all nodes to some part.
+/// Returns the layout's own split, or the one whose slowest stage is fastest among the splits that fit the devices
+/// (among all where none fits). A split counts nodes. Memory counts the micro-batches in flight under 1F1B, and all of
+/// them under GPipe. Throws SpecError if a split of the user's does not give every part a node, or all nodes to some
+/// part.
 Partition graph_partition(Pricing& pricing, const Layout& layout, const Schedule& schedule);
 
-/// [model part] the node that it begins with, and one more behind the last.
+/// [model part] the first node of the part; one entry more stands for the end.
 std::vector<int> first_nodes(const std::vector<int>& split);
 
 /// [model part] the layers that the executor runs; empty lists where it does not run the graph.
@@ -26,8 +27,9 @@ std::vector<std::vector<Layer>> runnable_layers_by_part(const GraphTables& graph
 std::vector<LayerFootprint> graph_footprints_of_part(const Pricing& pricing, const Layout& layout,
                                                      const std::vector<int>& split, int part);
 
-/// What a part sends on for a micro-batch, all tensors that cross its end, and the gradients that it sends back, of the
-/// tensors that cross its beginning; `bytes` is those of an element of the whole micro-batch.
+/// Returns the bytes that a part sends on for a micro-batch (all tensors that cross its end), and the bytes of
+/// gradients that it sends back (of the tensors that cross its beginning). `bytes` is the size of an element of the
+/// whole micro-batch.
 std::pair<std::int64_t, std::int64_t> graph_message_bytes(const GraphTables& graph, const std::vector<int>& split,
                                                           int part, std::int64_t bytes);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Between which pipeline ranks a schedule's messages go.
+// The pairs of pipeline ranks between which a schedule's messages go.
 
 #include <utility>
 #include <vector>

@@ -1,29 +1,28 @@
 #pragma once
-// Model, cluster, training and layout become what the simulator knows of them: a CostTable, and how the layers lie.
+// A layout priced: what its stages cost and hold, how the layers lie, and how the ranks reach each other.
 //
 //   Pricing pricing(model, cluster, training);
-//   Schedule order = make_schedule(layout.schedule, {...});
-//   PricedLayout priced = price_layout(pricing, layout, order);
-//   simulate(lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero, .buckets = priced.buckets}}),
-//            priced.costs);
+//   PricedLayout priced = price_layout(pricing, layout, schedule);
+//   simulate(lowered, cost_table(priced));       // evaluate/evaluation.h does all of it
 //
-// By operation of a stage, the sum over its layers:
-//   F, I, W         kernels and tensor-group collectives (price/layer/layer_price.h); B is I and W; with R actions
-//   recomputation
-//                   is R's, otherwise it stands at the head of B and I
-//   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3), routed
-//                   experts' over their own replicas; less what a stack hides beside the stage's last backward; by
-//                   bucket inside that backward where the layout has buckets (evaluate/gradient_buckets.h), and then
-//                   whole
-//   UNSHARD         all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
-//                   layer beside the pass: what is left is the first layer, and what lasts longer than the pass
-//   OFFLOAD, RELOAD the stage's activations of a micro-batch over the device's link to its host
-//   OPTIMIZER_STEP  AdamW on the rank's shard, or on the CPU (evaluate/host_offload.h); the stages of a tied table
-//   first sum its gradient between them
+// Stages of the same layers whose groups sit alike cost the same, so each kind of stage is priced once. By operation of
+// a stage, the sum over its layers:
+//   F, I, W          kernels and tensor-group collectives (price/layer/layer_price.h); B is I and W; with R actions
+//                    recomputation is R's, otherwise it stands at the head of B and I
+//   REDUCE_GRAD      all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3); those of
+//                    routed experts over their own replicas; less the part that a stack hides beside the stage's last
+//                    backward. With buckets (evaluate/gradient_buckets.h) each is priced whole, inside that backward
+//   UNSHARD          all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
+//                    layer beside the pass: the first layer is left, and what lasts longer than the pass
+//   OFFLOAD, RELOAD  the stage's activations of a micro-batch over the device's link to its host
+//   OPTIMIZER_STEP   AdamW on the rank's shard, or on the CPU (evaluate/host_offload.h); the stages of a tied table
+//                    first sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
 // them. Links follow the placement of the pipeline ranks' devices.
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/price/pricing.h"
@@ -33,17 +32,46 @@
 
 namespace plumb { inline namespace planner {
 
-struct PricedLayout {
-  CostTable costs;
-  std::vector<std::vector<Layer>> layers;  ///< [model part]
-  std::vector<int> split;                  ///< [model part] transformer layers
-  std::vector<int> buckets;                ///< [stage] of gradients, reduced inside the last backward; empty: none is
-  std::vector<std::int64_t> host_optimizer_bytes;  ///< [stage] of one device, where the optimizer is offloaded
-  std::vector<std::string> notes;
+/// The facts of an order that prices depend on, besides the places of its stages. They are the same for any number of
+/// micro-batches.
+struct StageOrder {
+  unsigned operations = 0;                ///< a bit for each Op that the order has
+  int parts = 1;                          ///< model parts
+  bool copies = false;                    ///< true if a model part has several stages
+  std::vector<std::pair<int, int>> hops;  ///< evaluate/pipeline_hops.h
+};
+StageOrder stage_order(const Schedule& schedule);
+
+struct StageLink {
+  int source = 0;  ///< pipeline rank
+  int destination = 0;
+  LinkCost cost;
 };
 
-/// `schedule` is the compute order (lowered or not) whose stages are priced. Throws SpecError if the layout's split
-/// does not fit model and schedule.
+struct PricedLayout {
+  CostTable kinds;                 ///< a row for each kind of stage
+  std::vector<int> kind_of_stage;  ///< [stage]
+  std::vector<StageLink> links;    ///< of the hops
+  std::vector<int> split;          ///< [model part] transformer layers, or nodes of a graph
+  std::vector<int> buckets;        ///< [kind] gradient buckets; empty: none is reduced inside a backward
+  std::vector<std::int64_t> host_optimizer_bytes;  ///< [kind] of one device, where the optimizer is offloaded
+  std::vector<std::string> notes;                  ///< about the split
+};
+
+/// Prices the stages of `schedule`, the compute order (lowered or not). `order` is stage_order(schedule), or that of
+/// any schedule with the same stages and operations. Throws SpecError if the layout's split does not fit model and
+/// schedule.
+PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order);
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule);
+
+/// The prices by stage, as a simulation reads them.
+CostTable cost_table(const PricedLayout& priced);
+
+/// [stage] gradient buckets, and bytes of the optimizer in the host; empty where PricedLayout has none.
+std::vector<int> buckets_by_stage(const PricedLayout& priced);
+std::vector<std::int64_t> host_optimizer_bytes_by_stage(const PricedLayout& priced);
+
+/// [model part] the layers that the executor runs; empty lists where it does not run the model's graph.
+std::vector<std::vector<Layer>> layers_by_part(const Pricing& pricing, const std::vector<int>& split);
 
 }}  // namespace plumb::planner

@@ -11,7 +11,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// How many layers of a kind a stage has.
+/// The number of layers of a kind in a stage.
 struct KindCount {
   int kind = 0;
   int count = 0;
@@ -19,10 +19,10 @@ struct KindCount {
   friend bool operator==(const KindCount&, const KindCount&) = default;
 };
 
-/// What that recomputation repeats of a layer.
+/// Returns the part of a layer that this recomputation repeats.
 const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute);
 
-/// What a stage's passes last by themselves. Without R actions recomputation stands at the head of `input_grad` and
+/// The passes of a stage by themselves. Without R actions recomputation stands at the head of `input_grad` and
 /// `backward` too.
 struct StagePasses {
   PassPrice forward, rebuild, input_grad, weight_grad, backward;
@@ -32,8 +32,8 @@ struct StagePasses {
 StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector<LayerPrice>& prices,
                          Recompute recompute, BackwardForm form);
 
-/// A device of Plumb's own copies what has come from other stages to where the first or the last layer takes it: bytes
-/// of activations in the forward, of gradients in the backward.
+/// Adds the copies that Plumb's own device makes of tensors that come from other stages, to the place where the first
+/// or the last layer takes them: bytes of activations in the forward, of gradients in the backward.
 void add_incoming_copies(StagePasses& passes, const KernelPrices& kernels, std::int64_t activation_bytes,
                          std::int64_t gradient_bytes);
 

@@ -51,7 +51,7 @@ Layout layout_on(Layout layout, const RankMesh& mesh, const std::vector<int>& sp
   return layout;
 }
 
-/// Of one pipeline's part of a mesh.
+/// The part of a mesh that belongs to one pipeline.
 TensorMesh tensor_mesh(const Layout& on_mesh, int pipelines) {
   return {.data = on_mesh.data / pipelines,
           .tensor = on_mesh.tensor,
@@ -64,15 +64,16 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
                                    const std::vector<RankMesh>& meshes, std::optional<ReshardingKind> kind) {
   require_meshes(pricing, layout, meshes);
   UnequalStages result{.priced = price_layout(pricing, layout, order)};
+  result.costs = cost_table(result.priced);
   const std::vector<int> split = result.priced.split;
   std::vector<std::pair<Layout, CostTable>> known;
   for (std::size_t rank = 0; rank < meshes.size(); ++rank) {
     const Layout& on_mesh = result.layouts.emplace_back(layout_on(layout, meshes[rank], split));
     auto found = std::ranges::find(known, on_mesh, &std::pair<Layout, CostTable>::first);
-    if (found == known.end()) found = known.insert(known.end(), {on_mesh, price_layout(pricing, on_mesh, order).costs});
+    if (found == known.end())
+      found = known.insert(known.end(), {on_mesh, cost_table(price_layout(pricing, on_mesh, order))});
     for (std::size_t stage = 0; stage < order.stages.size(); ++stage) {
-      if (order.stages[stage].rank == static_cast<int>(rank))
-        result.priced.costs.stages[stage] = found->second.stages[stage];
+      if (order.stages[stage].rank == static_cast<int>(rank)) result.costs.stages[stage] = found->second.stages[stage];
     }
   }
 
@@ -85,8 +86,8 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
     if (next < 0) continue;
     const auto mesh_of = [&](std::size_t of) { return meshes[static_cast<std::size_t>(order.stages[of].rank)]; };
     if (mesh_of(stage) == mesh_of(static_cast<std::size_t>(next))) continue;
-    result.priced.costs.stages[stage].activation_message_bytes = stream;
-    result.priced.costs.stages[static_cast<std::size_t>(next)].gradient_message_bytes = stream;
+    result.costs.stages[stage].activation_message_bytes = stream;
+    result.costs.stages[static_cast<std::size_t>(next)].gradient_message_bytes = stream;
   }
   for (const auto& hop : pipeline_hops(order)) {
     const int source = hop.first, destination = hop.second;
@@ -107,8 +108,8 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
     result.handovers.push_back({.source = source, .destination = destination, .bytes = stream, .chosen = chosen});
     // A message between these two lasts as long as the resharding of its tensor.
     const Seconds busy = std::max(chosen.time - link.latency, Seconds{1e-12});
-    result.priced.costs.links[{source, destination}] = {.latency = std::min(link.latency, chosen.time),
-                                                        .bytes_per_second = static_cast<double>(stream) / busy.count()};
+    result.costs.links[{source, destination}] = {.latency = std::min(link.latency, chosen.time),
+                                                 .bytes_per_second = static_cast<double>(stream) / busy.count()};
   }
   return result;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Pipeline ranks that are meshes of different shape: one with two tensor ranks, the next with two replicas (Zheng et
-// al. 2022, Alpa). What `plumb run --meshes` trains, priced.
+// The price of pipeline ranks that are meshes of different shape: one with two tensor ranks, the next with two replicas
+// (Zheng et al. 2022, Alpa). `plumb run --meshes` trains them.
 //
 //   price_unequal_stages(pricing, layout, order, {{.data = 1, .tensor = 2}, {.data = 2, .tensor = 1}}, {});
 //
@@ -25,16 +25,17 @@ struct RankMesh {
   friend bool operator==(const RankMesh&, const RankMesh&) = default;
 };
 
-/// What one micro-batch's message between two meshes of different shape takes.
+/// The message of one micro-batch between two meshes of different shape.
 struct Handover {
   int source = 0;
   int destination = 0;
-  std::int64_t bytes = 0;  ///< of the tensor
+  std::int64_t bytes = 0;  ///< the size of the tensor
   ReshardingPrice chosen;
 };
 
 struct UnequalStages {
-  PricedLayout priced;
+  PricedLayout priced;          ///< of `layout` itself
+  CostTable costs;              ///< [stage] on its rank's mesh
   std::vector<Layout> layouts;  ///< [pipeline rank] of its mesh, with the micro-batch of one of its ranks
   std::vector<Handover> handovers;
 };

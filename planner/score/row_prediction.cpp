@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/bounds.h"
-#include "planner/search/predict.h"
+
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 
@@ -30,46 +31,47 @@ Seconds mean_duration(const CostTable& costs, Op op) {
   return sum / std::max<double>(1, static_cast<double>(costs.stages.size()));
 }
 
-/// Predicts a step in the order of Qi et al. 2024: F, I, W and hops are timed, and their means over the ranks order the
+/// Evaluates a step in the order of Qi et al. 2024: F, I, W and hops are timed, and their means over the ranks order the
 /// step.
-Predicted predict_in_searched_order(Pricing& pricing, const RowQuestion& question) {
+Evaluation evaluate_in_searched_order(Pricing& pricing, const RowQuestion& question) {
   Layout layout = question.layout;
   layout.schedule = "zb-h1";
-  const PricedLayout priced = price_layout(pricing, layout, order_of(pricing.training(), layout));
-  const StageCosts& middle = priced.costs.stages[priced.costs.stages.size() / 2];
-  const LinkCost& hop = link_between(priced.costs, 0, 1);
+  const CostTable costs = cost_table(price_layout(pricing, layout, order_of(pricing.training(), layout)));
+  const StageCosts& middle = costs.stages[costs.stages.size() / 2];
+  const LinkCost& hop = link_between(costs, 0, 1);
   const double kept = std::max(1.0, static_cast<double>(middle.memory.forward_bytes));
   const ScheduleParameters parameters{
       .ranks = layout.pipeline,
       .microbatches = static_cast<int>(microbatches_of(pricing.training(), layout)),
       .memory_ratio = *question.order_memory,
       .released_at_input_grad_ratio = static_cast<double>(middle.memory.released_at_input_grad_bytes) / kept,
-      .costs = {.forward = {mean_duration(priced.costs, Op::kForward)},
-                .input_grad = {mean_duration(priced.costs, Op::kInputGrad)},
-                .weight_grad = {mean_duration(priced.costs, Op::kWeightGrad)},
+      .costs = {.forward = {mean_duration(costs, Op::kForward)},
+                .input_grad = {mean_duration(costs, Op::kInputGrad)},
+                .weight_grad = {mean_duration(costs, Op::kWeightGrad)},
                 .hop_latency = hop.latency +
                                Seconds{static_cast<double>(middle.activation_message_bytes) / hop.bytes_per_second}}};
-  return predict(pricing, layout, make_schedule("zb-auto", parameters), {.validate = false, .record_timeline = false});
+  const Schedule order = make_schedule("zb-auto", parameters);
+  return evaluate(pricing, layout, price_layout(pricing, layout, order), order,
+                  {.simulation = {.validate = false, .record_timeline = false}});
 }
 
 /// Predicts the step. Where steps are not synchronised it is the longest time of a rank between its first action and
 /// the end of its optimizer.
 RowPrediction predict_step(const RowQuestion& question, bool of_device, bool with_components) {
   Pricing pricing(question.model, question.cluster, question.training);
-  const Predicted predicted = question.order_memory && question.layout.pipeline > 1
-                                  ? predict_in_searched_order(pricing, question)
-                                  : predict(pricing, question.layout);
-  const Prediction& prediction = predicted.prediction;
-  const Seconds step =
-      question.unsynchronised_step ? to_seconds(longest_span(predicted.simulation)) : prediction.step_time;
+  const Evaluation evaluation = question.order_memory && question.layout.pipeline > 1
+                                    ? evaluate_in_searched_order(pricing, question)
+                                    : evaluate(pricing, question.layout);
+  const Simulation& simulation = evaluation.simulation;
+  const Seconds step = to_seconds(question.unsynchronised_step ? longest_span(simulation) : simulation.makespan);
   RowPrediction result{.step_seconds = step.count(),
-                       .bytes_by_pipeline_rank = prediction.peak_memory_bytes,
-                       .fits = !memory_shortfall(prediction.peak_memory_bytes, question.cluster.device)};
+                       .bytes_by_pipeline_rank = simulation.peak_memory_bytes,
+                       .fits = !memory_shortfall(simulation.peak_memory_bytes, question.cluster.device)};
   if (of_device) {
     for (std::int64_t& bytes : result.bytes_by_pipeline_rank) bytes += question.cluster.device.reserved_bytes;
   }
   if (with_components) {
-    result.components = time_components(pricing, question.layout, predicted.priced, step);
+    result.components = time_components(pricing, evaluation, step);
   }
   return result;
 }

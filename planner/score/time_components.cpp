@@ -69,14 +69,14 @@ std::string_view component_name(TimeComponent component) {
   return kNames[static_cast<std::size_t>(component)];
 }
 
-TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
-                               Seconds step_time) {
+TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluation, Seconds step_time) {
+  const Layout& layout = evaluation.layout;
   TimeComponents sum{};
   const auto microbatches = static_cast<double>(microbatches_of(pricing.training(), layout));
   const bool told_apart = pricing.training().stack.has_value();
   const LayerWork work = work_of(pricing.training(), layout);
-  for (std::size_t part = 0; part < priced.layers.size(); ++part) {
-    const StageCosts& costs = priced.costs.stages[part];
+  for (std::size_t part = 0; part < evaluation.layers.size(); ++part) {
+    const StageCosts& costs = evaluation.costs.stages[part];
     const TimeComponent compute = told_apart ? TimeComponent::kHost : TimeComponent::kGemm;
     add_segments(sum, costs, Op::kForward, compute, microbatches);
     add_segments(sum, costs, Op::kBackward, compute, microbatches);
@@ -85,7 +85,7 @@ TimeComponents time_components(const Pricing& pricing, const Layout& layout, con
     add_segments(sum, costs, Op::kOptimizerStep, TimeComponent::kOptimizer, 1);
     if (!told_apart) continue;
     std::vector<std::pair<Layer, TimeComponents>> known;
-    for (const Layer& layer : priced.layers[part]) {
+    for (const Layer& layer : evaluation.layers[part]) {
       auto found = known.begin();
       while (found != known.end() && !(found->first == layer)) ++found;
       if (found == known.end()) {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/evaluation.h"
 #include "planner/spec/layout.h"
 #include "schedules/time.h"
 
@@ -29,9 +29,8 @@ std::string_view component_name(TimeComponent component);
 /// [TimeComponent]; the components sum up to the step's time.
 using TimeComponents = std::array<Seconds, kTimeComponentCount>;
 
-/// Returns the components of a priced layout whose step takes `step_time`. Only training with a stack tells the kinds
+/// Returns the components of an evaluated layout whose step takes `step_time`. Only training with a stack tells the kinds
 /// of compute apart; without a stack all compute of the passes counts under kGemm.
-TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
-                               Seconds step_time);
+TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluation, Seconds step_time);
 
 }}  // namespace plumb::planner

@@ -17,11 +17,11 @@ bool splits_backward(const Schedule& order) {
   });
 }
 
-/// What a stage's operations last.
+/// The times of a stage's operations.
 struct StageTimes {
   SimTime forward{0};
   SimTime backward{0};
-  SimTime last{0};  ///< the reduction and the step
+  SimTime last{0};  ///< the reduction and the optimizer step
 };
 
 std::vector<StageTimes> times_of(const CostTable& kinds) {

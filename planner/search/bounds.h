@@ -1,9 +1,9 @@
 #pragma once
-// What is known of a layout before it is simulated: a time it cannot beat, and memory it cannot do without. Both are
-// sound, so that a search that drops a layout by them never drops the best.
+// Bounds of a layout that need no simulation: a time that it cannot beat, and memory that it cannot do without. Both
+// are sound, so that a search that drops a layout by them never drops the best.
 //
 //   const BoundOrder bound = bound_order(schedule);      // once for each order; memory by held_order.h
-//   step_time_lower_bound({prices.kinds, prices.kind_of_stage}, bound, microbatches);
+//   step_time_lower_bound({priced.kinds, priced.kind_of_stage}, bound, microbatches);
 
 #include <cstdint>
 #include <optional>
@@ -18,16 +18,16 @@
 
 namespace plumb { inline namespace planner {
 
-/// Stages of which those that are alike share their costs.
+/// Costs of stages, where stages of one kind share a row.
 struct StageTable {
   const CostTable& kinds;              ///< a stage for each
   std::span<const int> kind_of_stage;  ///< [stage]
 };
 
-/// What the bound of a step asks of an order; it does not depend on the number of micro-batches.
+/// The facts of an order that the bound of a step needs. They do not depend on the number of micro-batches.
 struct BoundOrder {
-  bool split = false;            ///< backwards are
-  bool lanes = false;            ///< several
+  bool split = false;            ///< true if backwards are split into I and W
+  bool lanes = false;            ///< true if there are several lanes
   std::vector<int> rank;         ///< [stage]
   std::vector<int> predecessor;  ///< [stage] or -1
   std::vector<int> by_part;      ///< stages, predecessors first
@@ -36,10 +36,10 @@ struct BoundOrder {
 };
 BoundOrder bound_order(const Schedule& schedule);
 
-/// No schedule of these stages ends earlier. For each rank: the forwards of the parts before its first one, the rank's
-/// own work on all micro-batches, the backwards of those parts (unless the backward is split: weight gradients may run
-/// beside them), and the reduction (unless it starts inside a backward) and optimizer step that come last. `order` may
-/// have any number of micro-batches.
+/// Returns a time before which no schedule of these stages ends. It adds for each rank the forwards of the parts before
+/// its first one, the rank's own work on all micro-batches, the backwards of those parts (unless the backward is split:
+/// weight gradients may run beside them), and the reduction (unless it starts inside a backward) and optimizer step
+/// that come last. `order` may have any number of micro-batches.
 SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches);
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 

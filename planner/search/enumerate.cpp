@@ -104,7 +104,7 @@ class Enumerator {
     return choices;
   }
 
-  /// What the degrees alone rule out is said once; the rest of the keys follow.
+  /// A conflict of the degrees alone is said once; the other keys follow.
   void degrees(Layout layout) {
     const bool data_follows = !request_.data;
     if (!data_follows && std::int64_t{layout.data} * layout.tensor * layout.pipeline * layout.context != devices_ &&

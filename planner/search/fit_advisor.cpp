@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "planner/evaluate/host_offload.h"
+#include "planner/evaluate/layout_order.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/layout_conflict.h"
-#include "planner/search/predict.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
 
@@ -138,15 +138,21 @@ FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) {
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
+  const auto known = shortfalls_.find(to_text(layout));
+  if (known != shortfalls_.end()) return known->second;
+  const OrderOfLayout& order = order_of_layout(layout);
+  return shortfall_of(layout, price_layout(pricing_, layout, order.stages, order.prices));
+}
+
+std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
   const auto [it, added] = shortfalls_.try_emplace(to_text(layout));
   if (added) {
     OrderOfLayout& known = order_of_layout(layout);
-    const StagePrices prices = price_stages(pricing_, layout, known.stages, known.prices);
-    if (known.kind_of_stage != prices.kind_of_stage) {
-      known.kind_of_stage = prices.kind_of_stage;
-      known.held = held_order(with_offload(order_that_shows(layout), layout), prices.kind_of_stage);
+    if (known.kind_of_stage != priced.kind_of_stage) {
+      known.kind_of_stage = priced.kind_of_stage;
+      known.held = held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
     }
-    it->second = memory_shortfall(memory_in_issue_order(prices.kinds, known.held), pricing_.cluster().device);
+    it->second = memory_shortfall(memory_in_issue_order(priced.kinds, known.held), pricing_.cluster().device);
   }
   return it->second;
 }

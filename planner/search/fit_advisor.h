@@ -1,5 +1,5 @@
 #pragma once
-// An object whose job is to explain: what to change so that a layout that does not fit does.
+// The advice for a layout that does not fit: the nearest change with which it does.
 //
 //   FitAdvisor advisor(pricing, fixed_keys);
 //   advisor.shortfall_of(layout);     // rank 0 lacks 3.2 GiB
@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "planner/evaluate/stage_prices.h"
+#include "planner/evaluate/priced_layout.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
 
@@ -25,16 +25,18 @@ class FitAdvisor {
   /// `pricing` must outlive it. Keys that `fixed` names are never advised to change.
   FitAdvisor(Pricing& pricing, LayoutRequest fixed) : pricing_(pricing), fixed_(std::move(fixed)) {}
 
-  /// By how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does.
+  /// Returns by how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does. `priced`
+  /// are its prices where they are at hand.
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout);
+  std::optional<MemoryShortfall> shortfall_of(const Layout& layout, const PricedLayout& priced);
 
-  /// One key if possible: sequence parallelism, sharding, recomputation, smaller micro-batches, one chunk a rank,
-  /// tensor or pipeline ranks in place of replicas. Failing these another layout; failing that the device memory or the
-  /// number of devices that would do. One clause.
+  /// Returns the nearest change, as a clause. It is one key if possible: sequence parallelism, sharding, recomputation,
+  /// smaller micro-batches, one chunk a rank, tensor or pipeline ranks in place of replicas. If no key helps it is
+  /// another layout, and failing that the device memory or the number of devices that would suffice.
   std::string nearest_change(const Layout& layout);
 
  private:
-  /// What an order's estimates ask of it; not its actions, which are many.
+  /// The facts of an order that estimates need, without its actions, which are many.
   struct OrderOfLayout {
     Schedule stages;  ///< without actions
     StageOrder prices;

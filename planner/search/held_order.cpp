@@ -12,7 +12,7 @@ namespace {
 
 using Counts = std::vector<HeldCount>;  // [kind of the rank]
 
-/// Whether `one` holds as much as `other` of everything.
+/// True if `one` holds at least as much as `other` in every form.
 bool covers(const Counts& one, const Counts& other) {
   for (std::size_t i = 0; i < one.size(); ++i) {
     if (one[i].forward < other[i].forward || one[i].rebuilt < other[i].rebuilt || one[i].waiting < other[i].waiting)

@@ -1,8 +1,8 @@
 #pragma once
-// What ranks hold at once, from the order of their compute actions alone. Each rank's memory is largest at one of few
-// moments: those at which no other moment, in the same action of the same kind of stage, has as many activations of
-// every kind of the rank's stages or more. These moments are worked out once for an order; bytes then are a sum over
-// them.
+// The activations that ranks hold at once, from the order of their compute actions alone. A rank's memory is largest at
+// one of few moments. A moment counts only if no other moment, in the same action of the same kind of stage, has as
+// many activations or more of every kind of the rank's stages. The moments are found once for an order, and bytes are
+// then a sum over them.
 
 #include <cstdint>
 #include <span>
@@ -14,16 +14,16 @@
 
 namespace plumb { inline namespace planner {
 
-/// How many micro-batches (slices) of a kind of stages are held in each form.
+/// Counts of the micro-batches (slices) that a kind of stages holds in each form.
 struct HeldCount {
-  int forward = 0;  ///< what F keeps, of those whose I has not run
-  int rebuilt = 0;  ///< what recomputation has brought back, of the same
-  int waiting = 0;  ///< for W, what I has left
+  int forward = 0;  ///< micro-batches whose F has run and whose I has not: their kept activations
+  int rebuilt = 0;  ///< those of them whose activations recomputation has brought back
+  int waiting = 0;  ///< micro-batches whose I has run and whose W has not: the activations that W needs
 
   friend bool operator==(const HeldCount&, const HeldCount&) = default;
 };
 
-/// A moment at which a rank may hold most: one of its actions runs.
+/// A moment, during one of its actions, at which a rank may hold most.
 struct HeldMoment {
   int kind = 0;           ///< of the action's stage
   bool forward = false;   ///< it is F or R, not B, I or W
@@ -39,7 +39,7 @@ struct HeldOrder {
   std::vector<HeldCount> counts;
 };
 
-/// `kind_of_stage` names the stages that cost the same.
+/// Finds the moments of an order. Stages of one number in `kind_of_stage` cost the same.
 HeldOrder held_order(const Schedule& schedule, std::span<const int> kind_of_stage);
 
 /// [rank] the most bytes that the compute actions of a rank hold at once, model state included: what a simulation finds

@@ -1,5 +1,5 @@
 #pragma once
-// Why a layout cannot exist, memory apart.
+// The reasons for which a layout cannot exist, except memory.
 
 #include <optional>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace plumb { inline namespace planner {
 
-/// One sentence with the remedy, or nothing if the layout can exist for that model, training and number of devices: the
-/// degrees multiply to the devices, tensor parallelism divides heads, kv heads and feed-forward (the vocabulary is
-/// padded) and under sequence parallelism the sequence, there is a layer for each stage, the batch divides, a split
-/// fits, the schedule has at most 2^24 forwards and a micro-batch at most 2^28 tokens.
+/// Returns one sentence with the remedy, or nothing if the layout can exist for that model, training and number of
+/// devices: the degrees multiply to the devices, tensor parallelism divides heads, kv heads and feed-forward (the
+/// vocabulary is padded) and under sequence parallelism the sequence, there is a layer for each stage, the batch
+/// divides, a split fits, the schedule has at most 2^24 forwards and a micro-batch at most 2^28 tokens.
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
                                            const Layout& layout);
 

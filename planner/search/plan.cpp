@@ -8,10 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/evaluate/host_offload.h"
-#include "planner/search/bounds.h"
-#include "planner/search/fit_advisor.h"
-#include "planner/search/layout_conflict.h"
+#include "planner/evaluate/layout_order.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
@@ -57,33 +54,6 @@ Schedule order_of(const Plan& plan) {
                     order.name, order.ranks.size(), order.microbatches, plan.layout.pipeline, microbatches));
   }
   return order;
-}
-
-Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const NetworkOptions& network,
-                    Receives receives) {
-  if (auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout)) {
-    return {.infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict)};
-  }
-  Pricing pricing(plan.model, plan.cluster, plan.training);
-  // A long run is told from its steady state, which knows no shared links.
-  constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
-  const std::int64_t size = microbatches_of(plan.training, plan.layout) * plan.layout.pipeline;
-  const bool plain =
-      network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty() && !network.topology;
-  const bool only_sums = !plan.order && !options.record_timeline && size >= kLongRun && plain;
-  Evaluation result{.predicted = only_sums ? predict(pricing, plan.layout, options)
-                                           : predict(pricing, plan.layout, order_of(plan), options, network, receives)};
-  if (const auto shortfall = memory_shortfall(result.predicted->prediction.peak_memory_bytes, plan.cluster.device)) {
-    FitAdvisor advisor(pricing, {});
-    result.infeasible =
-        fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
-  } else if (plan.layout.offload != Offload{}) {
-    const PricedLayout& priced = result.predicted->priced;
-    const auto host = host_bytes_by_rank(priced.costs, priced.host_optimizer_bytes, plan.layout, order_of(plan));
-    if (const auto reason = host_shortfall(plan.cluster, plan.layout, host))
-      result.infeasible = fmt::format("{}: {}", to_text(plan.layout), *reason);
-  }
-  return result;
 }
 
 Plan plan_from_json(const nlohmann::json& json, const std::string& place) {

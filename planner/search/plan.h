@@ -14,7 +14,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "planner/search/predict.h"
+#include "planner/evaluate/prediction.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/training_spec.h"
+#include "schedules/schedule.h"
 
 namespace plumb { inline namespace planner {
 
@@ -30,16 +35,6 @@ struct Plan {
 /// The compute order that the plan runs. Throws as order_of, and SpecError if the plan's own order has not the layout's
 /// ranks or the training's micro-batches.
 Schedule order_of(const Plan& plan);
-
-/// What a plan does. A layout that cannot exist has no prediction; one that does not fit has both.
-struct Evaluation {
-  std::optional<Predicted> predicted;
-  std::string infeasible;  ///< empty, or by how much and the nearest change that helps
-};
-
-/// Messages and data-parallel collectives share the cluster's links, unless `network` says otherwise.
-Evaluation evaluate(const Plan& plan, const SimulationOptions& options = {}, const NetworkOptions& network = {},
-                    Receives receives = Receives::kEarly);
 
 /// Throws SpecError or ScheduleError with the place and remedy of what is wrong. The format number is a file's
 /// (schedules/forms/file_format.h): parse_plan() checks it, the other two know of none.

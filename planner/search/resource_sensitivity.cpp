@@ -78,38 +78,39 @@ ClusterSpec with_figure(ClusterSpec cluster, const Figure& figure, double factor
   return cluster;
 }
 
-Layout with_stages_of(Layout layout, const Predicted& predicted) {
-  layout.split = predicted.priced.split;
+Layout with_stages_of(Layout layout, const Evaluation& evaluation) {
+  layout.split = evaluation.priced.split;
   return layout;
 }
 
 }  // namespace
 
-std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted) {
-  const std::vector<CriticalStep>& path = predicted.simulation.critical_path;
-  if (path.empty() || predicted.simulation.engine != "compiled") return {};
-  const Layout layout = with_stages_of(plan.layout, predicted);
-  const Seconds length = path_length(predicted.lowered, predicted.priced.costs, path);
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Evaluation& evaluation) {
+  const std::vector<CriticalStep>& path = evaluation.simulation.critical_path;
+  if (path.empty() || evaluation.simulation.engine != "compiled") return {};
+  const Layout layout = with_stages_of(plan.layout, evaluation);
+  const Seconds length = path_length(evaluation.lowered, evaluation.costs, path);
   const auto growth_with = [&](const Figure& figure, double factor) -> std::optional<Seconds> {
     Pricing pricing(plan.model, with_figure(plan.cluster, figure, factor), plan.training);
-    return path_length(predicted.lowered, price_layout(pricing, layout, predicted.lowered).costs, path) - length;
+    return path_length(evaluation.lowered, cost_table(price_layout(pricing, layout, evaluation.lowered)), path) -
+           length;
   };
   return elasticities(plan, length, growth_with);
 }
 
-std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Evaluation& evaluation,
                                                       const NetworkGradient& gradient, const NetworkOptions& options) {
-  const Layout layout = with_stages_of(plan.layout, predicted);
+  const Layout layout = with_stages_of(plan.layout, evaluation);
   const auto growth_with = [&](const Figure& figure, double factor) {
     const ClusterSpec cluster = with_figure(plan.cluster, figure, factor);
     Pricing pricing(plan.model, cluster, plan.training);
-    CostTable costs = price_layout(pricing, layout, predicted.lowered).costs;
+    CostTable costs = cost_table(price_layout(pricing, layout, evaluation.lowered));
     if (options.topology)
-      costs = with_topology_links(std::move(costs), *options.topology, replica_grid_of(layout), predicted.lowered);
+      costs = with_topology_links(std::move(costs), *options.topology, replica_grid_of(layout), evaluation.lowered);
     const NetworkSpec network =
         cluster_network(cluster, replica_grid_of(layout), {.ranks = grid_of(layout), .experts = expert_grid_of(layout)},
-                        predicted.lowered, costs, options);
-    return growth(gradient, predicted.lowered, costs, network);
+                        evaluation.lowered, costs, options);
+    return growth(gradient, evaluation.lowered, costs, network);
   };
   return elasticities(plan, to_seconds(gradient.makespan), growth_with);
 }

@@ -1,11 +1,12 @@
 #pragma once
-// How the step changes with each figure of the cluster: peak FLOP/s, memory bandwidth, the links' bandwidths and
+// The change of the step with each figure of the cluster: peak FLOP/s, memory bandwidth, the links' bandwidths and
 // latencies.
 //
-//   for (const ResourceSensitivity& by : resource_sensitivity(plan, *evaluate(plan).predicted)) by.figure,
+//   for (const ResourceSensitivity& by : resource_sensitivity(plan, evaluate(plan))) by.figure,
 //   by.elasticity
 //
-// From one simulation: the actions of its critical path are priced anew for each figure a little larger and a little
+// One simulation answers for all figures: the actions of its critical path are priced anew with each figure a little
+// larger and a little
 // smaller (simulator/path/path_length.h); where transfers share links, all costs and links are, and weighed with the
 // derivatives of the step by each of them (simulator/network/network_sensitivity.h). That is the derivative of the
 // simulated step away from ties, with stages and schedule as they are.
@@ -13,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/evaluate/evaluation.h"
+#include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
 #include "simulator/network/network_sensitivity.h"
 
@@ -23,13 +26,13 @@ struct ResourceSensitivity {
   double elasticity = 0;  ///< -0.4: 1 % more of the figure makes the step 0.4 % shorter
 };
 
-/// One for each figure above 0 that the cluster has. What measured samples price does not move with the data sheet.
-/// Empty without a critical path where nothing is shared. A topology of the user's own has no figures of the cluster,
-/// and links that failed leave the ways that they left.
-std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted);
+/// Returns an elasticity for each figure above 0 that the cluster has. Prices from measured samples do not move with
+/// the data sheet. Empty without a critical path where nothing is shared. A topology of the user's own has no figures
+/// of the cluster, and links that failed leave the ways that they left.
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Evaluation& evaluation);
 
-/// `gradient` is of the prediction's network, which `options` made.
-std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
+/// `gradient` is of the evaluation's network, which `options` made.
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Evaluation& evaluation,
                                                       const NetworkGradient& gradient, const NetworkOptions& options);
 
 }}  // namespace plumb::planner

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "planner/evaluate/host_offload.h"
+#include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
 #include "schedules/generators/catalogue.h"
 
@@ -42,8 +43,8 @@ std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>&
       order = stage_order(skeleton);
       bound = bound_order(skeleton);
     }
-    const StagePrices prices = price_stages(pricing, layout, skeleton, order);
-    bounded.push_back({step_time_lower_bound({prices.kinds, prices.kind_of_stage}, bound,
+    const PricedLayout priced = price_layout(pricing, layout, skeleton, order);
+    bounded.push_back({step_time_lower_bound({priced.kinds, priced.kind_of_stage}, bound,
                                              microbatches_of(pricing.training(), layout)),
                        i});
   }
@@ -52,13 +53,16 @@ std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>&
 }
 
 struct KeptLayout {
-  SimTime makespan{0};
-  std::size_t index = 0;
-  RankedLayout ranked;
+  std::size_t index = 0;  ///< in the enumeration
+  Evaluation evaluation;
 };
 
+SimTime makespan_of(const KeptLayout& kept) {
+  return kept.evaluation.simulation.makespan;
+}
+
 void insert_ranked(std::vector<KeptLayout>& kept, KeptLayout candidate, int limit) {
-  const auto key = [](const KeptLayout& k) { return std::tuple(k.makespan, k.index); };
+  const auto key = [](const KeptLayout& k) { return std::tuple(makespan_of(k), k.index); };
   const auto place = std::ranges::upper_bound(kept, key(candidate), {}, key);
   kept.insert(place, std::move(candidate));
   if (static_cast<int>(kept.size()) > limit) kept.pop_back();
@@ -74,18 +78,19 @@ std::string infeasible_sentence(FitAdvisor& advisor, const Enumeration& found,
                      advisor.nearest_change(closest->first));
 }
 
-/// Why the hosts cannot hold what the layout offloads; nothing if they can, or nothing is.
-std::optional<std::string> host_conflict(const Pricing& pricing, const Layout& layout, const PricedLayout& priced) {
+/// Returns why the hosts cannot hold the offloaded state; nothing if they can, or nothing is offloaded.
+std::optional<std::string> host_conflict(const Pricing& pricing, const Evaluation& evaluation) {
+  const Layout& layout = evaluation.layout;
   if (layout.offload == Offload{}) return std::nullopt;
   const Schedule order = order_of(pricing.training(), layout);
-  return host_shortfall(pricing.cluster(), layout,
-                        host_bytes_by_rank(priced.costs, priced.host_optimizer_bytes, layout, order));
+  return host_shortfall(
+      pricing.cluster(), layout,
+      host_bytes_by_rank(evaluation.costs, host_optimizer_bytes_by_stage(evaluation.priced), layout, order));
 }
 
-SearchResult search_as_asked(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
-                             const LayoutRequest& request, const SearchOptions& options) {
-  Pricing pricing(model, cluster, training);
-  Enumeration found = enumerate_layouts(model, training, cluster.devices, request);
+SearchResult search_as_asked(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options) {
+  const DeviceSpec& device = pricing.cluster().device;
+  Enumeration found = enumerate_layouts(pricing.model(), pricing.training(), pricing.cluster().devices, request);
   FitAdvisor advisor(pricing, request);
   SearchResult result;
   result.counts.enumerated = static_cast<std::int64_t>(found.layouts.size());
@@ -107,41 +112,36 @@ SearchResult search_as_asked(const ModelSpec& model, const ClusterSpec& cluster,
 
   for (const BoundedLayout& bounded : by_bound(pricing, found.layouts)) {
     const Layout& layout = found.layouts[bounded.index];
-    if (static_cast<int>(kept.size()) == options.keep && bounded.bound >= kept.back().makespan) {
+    if (static_cast<int>(kept.size()) == options.keep && bounded.bound >= makespan_of(kept.back())) {
       ++result.counts.outrun;
       lose(layout, fmt::format("it takes at least {:.4g} s, and the best takes {:.4g} s",
-                               to_seconds(bounded.bound).count(), to_seconds(kept.front().makespan).count()));
+                               to_seconds(bounded.bound).count(), to_seconds(makespan_of(kept.front())).count()));
       continue;
     }
-    if (const auto shortfall = advisor.shortfall_of(layout)) {
+    PricedLayout priced = price_layout(pricing, layout, short_order_of(pricing.training(), layout));
+    if (const auto shortfall = advisor.shortfall_of(layout, priced)) {
       too_large(layout, *shortfall);
       continue;
     }
-    Predicted predicted = predict(pricing, layout, {.record_timeline = false});
+    Evaluation evaluation = evaluate_sums(pricing, layout, std::move(priced));
     ++result.counts.simulated;
-    if (const auto shortfall = memory_shortfall(predicted.simulation.peak_memory_bytes, cluster.device)) {
+    if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, device)) {
       too_large(layout, *shortfall);
       continue;
     }
-    if (auto reason = host_conflict(pricing, layout, predicted.priced)) {
+    if (auto reason = host_conflict(pricing, evaluation)) {
       ++result.counts.too_large;
       lose(layout, std::move(*reason));
       continue;
     }
-    insert_ranked(kept,
-                  {.makespan = predicted.simulation.makespan,
-                   .index = bounded.index,
-                   .ranked = {.layout = layout,
-                              .prediction = std::move(predicted.prediction),
-                              .split = std::move(predicted.priced.split),
-                              .notes = std::move(predicted.priced.notes)}},
-                  options.keep);
-    lose(layout, fmt::format("it takes {:.4g} s", to_seconds(predicted.simulation.makespan).count()));
+    lose(layout, fmt::format("it takes {:.4g} s", to_seconds(evaluation.simulation.makespan).count()));
+    insert_ranked(kept, {.index = bounded.index, .evaluation = std::move(evaluation)}, options.keep);
   }
 
   for (KeptLayout& candidate : kept) {
-    std::erase_if(losers, [&](const Rejection& loser) { return loser.layout == request_of(candidate.ranked.layout); });
-    result.ranked.push_back(std::move(candidate.ranked));
+    std::erase_if(losers,
+                  [&](const Rejection& loser) { return loser.layout == request_of(candidate.evaluation.layout); });
+    result.ranked.push_back(std::move(candidate.evaluation));
   }
   if (result.ranked.empty()) {
     const bool devices_suffice = !found.layouts.empty() && !closest;
@@ -155,15 +155,14 @@ SearchResult search_as_asked(const ModelSpec& model, const ClusterSpec& cluster,
 
 }  // namespace
 
-SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
-                            const LayoutRequest& request, const SearchOptions& options) {
-  SearchResult result = search_as_asked(model, cluster, training, request, options);
-  if (request.offload || !cluster.host || result.counts.too_large == 0) return result;
+SearchResult search_layouts(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options) {
+  SearchResult result = search_as_asked(pricing, request, options);
+  if (request.offload || !pricing.cluster().host || result.counts.too_large == 0) return result;
   for (const Offload offload : {Offload{.optimizer = true}, Offload{.optimizer = true, .activations = true}}) {
     if (!result.ranked.empty()) break;
     LayoutRequest offloading = request;
     offloading.offload = offload;
-    SearchResult other = search_as_asked(model, cluster, training, offloading, options);
+    SearchResult other = search_as_asked(pricing, offloading, options);
     if (!other.ranked.empty()) result = std::move(other);
   }
   return result;

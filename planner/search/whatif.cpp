@@ -6,7 +6,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/search/search.h"
+#include "planner/search/best_layouts.h"
+#include "planner/search/evaluate_plan.h"
 #include "schedules/error.h"
 #include "schedules/limits.h"
 #include "schedules/nearest_name.h"
@@ -68,17 +69,16 @@ json& at_path(json& document, const std::string& path) {
 WhatIfRow evaluated_row(const Plan& plan) {
   Evaluation evaluation = evaluate(plan, {.record_timeline = false});
   WhatIfRow row{.layout = plan.layout, .infeasible = std::move(evaluation.infeasible)};
-  if (row.infeasible.empty()) row.prediction = std::move(evaluation.predicted->prediction);
+  if (row.infeasible.empty()) row.prediction = prediction_of(evaluation);
   return row;
 }
 
 WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed) {
-  SearchResult found = search_layouts(plan.model, plan.cluster, plan.training, fixed, {.keep = 1});
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  SearchResult found = best_layouts(pricing, fixed, {.keep = 1}, std::nullopt);
   if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
-  Plan best = plan;
-  best.layout = std::move(found.ranked.front().layout);
-  best.layout.split = std::move(found.ranked.front().split);
-  return evaluated_row(best);
+  const Plan best = plan_of(pricing, found.ranked.front(), std::nullopt);
+  return {.layout = best.layout, .prediction = best.prediction};
 }
 
 }  // namespace

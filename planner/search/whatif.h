@@ -1,5 +1,5 @@
 #pragma once
-// The same plan over a grid of other circumstances.
+// One plan over a grid of other circumstances.
 //
 //   whatif(plan, {parse_variation("network.bandwidth_gb_per_s=25,50,100"), parse_variation("devices=16,32")},
 //          {.replan = true});

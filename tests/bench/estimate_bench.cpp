@@ -11,10 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/priced_layout.h"
-#include "planner/evaluate/stage_prices.h"
 #include "planner/search/bounds.h"
-#include "planner/search/predict.h"
 #include "tests/bench/stopwatch.h"
 #include "tests/planner/fixtures.h"
 
@@ -36,7 +35,7 @@ void time_estimate(const char* model, const char* cluster, std::int64_t global_b
   const std::int64_t microbatches = microbatches_of(training, layout);
   const StageOrder stage_facts = stage_order(order);
   const BoundOrder bound_facts = bound_order(order);
-  const HeldOrder held_facts = held_order(order, price_stages(pricing, layout, order, stage_facts).kind_of_stage);
+  const HeldOrder held_facts = held_order(order, price_layout(pricing, layout, order, stage_facts).kind_of_stage);
 
   const auto microseconds = [&](auto&& run) {
     return fastest_seconds(repeats,
@@ -45,15 +44,15 @@ void time_estimate(const char* model, const char* cluster, std::int64_t global_b
                            }) /
            kInner / kMicro;
   };
-  StagePrices priced;
-  const double prices = microseconds([&] { priced = price_stages(pricing, layout, order, stage_facts); });
+  PricedLayout priced;
+  const double prices = microseconds([&] { priced = price_layout(pricing, layout, order, stage_facts); });
   const StageTable stages{priced.kinds, priced.kind_of_stage};
   SimTime bound{0};
   const double bounds = microseconds([&] { bound = step_time_lower_bound(stages, bound_facts, microbatches); });
   std::vector<std::int64_t> peaks;
   const double memory = microseconds([&] { peaks = memory_in_issue_order(priced.kinds, held_facts); });
-  PricedLayout by_stage;
-  const double laid_out = microseconds([&] { by_stage = price_layout(pricing, layout, order); });
+  CostTable by_stage;
+  const double laid_out = microseconds([&] { by_stage = cost_table(price_layout(pricing, layout, order)); });
   fmt::print(
       "{} {} {}{}: estimate {:.2f} us (prices {:.2f}, bound of the step {:.2f}, peak memory by issue order {:.2f}); "
       "laid out by stage for a simulation {:.2f} us\n",

@@ -56,4 +56,10 @@ ModelSpec small_gpt() {
                      "small");
 }
 
+SearchResult found_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                           const LayoutRequest& request, const SearchOptions& options) {
+  Pricing pricing(model, cluster, training);
+  return search_layouts(pricing, request, options);
+}
+
 }  // namespace plumb::test

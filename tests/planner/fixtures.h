@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/search/search.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
@@ -28,5 +29,9 @@ ModelSpec small_gpt();
 
 /// A step of 16 sequences of 512 tokens.
 inline const TrainingSpec kSmallTraining{.global_batch = 16, .sequence = 512};
+
+/// search_layouts() at prices of its own.
+SearchResult found_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                           const LayoutRequest& request, const SearchOptions& options = {});
 
 }  // namespace plumb::test

@@ -120,7 +120,7 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
           spec.stage_layers[0][1] = mixture;
           spec.stage_layers = {spec.stage_layers[0], spec.stage_layers[1], spec.stage_layers[0], spec.stage_layers[1]};
           Layout shared = layout;
-          shared.data *= 2;  // price_stages does so too
+          shared.data *= 2;  // price_layout does so too
           const StageMemory first = stage_memory(spec.stage_layers[0], training, shared, {});
           const StageMemory last = stage_memory(spec.stage_layers[1], training, shared, {});
           for (const ParameterBytes& held : run(spec).parameter_bytes)

@@ -183,7 +183,7 @@ struct LayerModelArguments {
   int replicas = 1;
 };
 
-/// How much of activations and state a rank keeps.
+/// The activations and the state that a rank keeps.
 struct StateArguments {
   int recompute_every = 0;          ///< layers of which one keeps its input; 0: as the plan says
   bool zero_layerwise = false;      ///< ZeRO 2 and 3 move gradients and weights layer by layer

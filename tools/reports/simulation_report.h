@@ -27,7 +27,7 @@ struct SlowRankOnPath {
   SimTime on_path{0};  ///< that the critical path spends computing on it, or on a rank that keeps step with it
 };
 
-/// What a simulation alone does not know; nothing where there is no model.
+/// Facts that a simulation alone does not have; they are empty where there is no model.
 struct ReportContext {
   std::optional<double> samples_per_step;
   std::optional<double> tokens_per_step;  ///< where samples are sequences

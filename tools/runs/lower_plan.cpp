@@ -45,12 +45,12 @@ void require_cpu_layout(const Plan& plan) {
 
 /// Returns the layers of each bucket by [stage][bucket], as the planner has priced them; empty if gradients are not
 /// reduced in buckets.
-std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Predicted& predicted) {
+std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Evaluation& evaluation) {
   std::vector<std::vector<int>> buckets;
-  if (predicted.priced.buckets.empty()) return buckets;
-  for (const StagePlace& place : predicted.lowered.stages) {
+  if (evaluation.priced.buckets.empty()) return buckets;
+  for (const StagePlace& place : evaluation.lowered.stages) {
     std::vector<LayerGradient> gradients;
-    for (const Layer& layer : predicted.priced.layers[place.model_part]) {
+    for (const Layer& layer : evaluation.layers[place.model_part]) {
       const ExpertDivision division{plan.layout.expert, plan.layout.expert_tensor};
       const std::int64_t experts = expert_parameter_count(layer, division);
       gradients.push_back(
@@ -111,12 +111,12 @@ OptimizerSettings optimizer_settings(Optimizer optimizer) {
   return AdamW{};
 }
 
-RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings) {
+RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSettings& settings) {
   require_cpu_layout(plan);
   RunSpec spec{.grid = grid_of(plan.layout),
                .sequence_parallel = plan.layout.sequence_parallel,
                .context_attention = settings.context_attention,
-               .schedule = predicted.lowered,
+               .schedule = evaluation.lowered,
                .microbatch = plan.layout.microbatch,
                .sequence = plan.training.sequence,
                .optimizer = optimizer_settings(plan.training.optimizer),
@@ -124,19 +124,19 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .clip_norm = settings.clip_norm,
                .zero = plan.layout.zero,
                .offload_optimizer = settings.offload_optimizer || plan.layout.offload.optimizer,
-               .bucket_layers = bucket_layers(plan, predicted),
+               .bucket_layers = bucket_layers(plan, evaluation),
                .seed = settings.seed,
                .text = {settings.text.begin(), settings.text.end()},
                .text_name = settings.text_name,
                .steps = settings.steps};
-  for (const StagePlace& place : predicted.lowered.stages)
-    spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
+  for (const StagePlace& place : evaluation.lowered.stages)
+    spec.stage_layers.push_back(evaluation.layers[place.model_part]);
   if (plan.model.graph) {
     const std::vector<Layer> layers = model_layers(plan.model);
     spec.samples = {.shape = std::get<InputLayer>(layers.front()), .outputs = std::get<LossLayer>(layers.back()).width};
   }
   if (plan.layout.recompute == Recompute::kFull)  // keeps each layer's input, or the stage's alone where the list has R
-    spec.rebuild = lists_recomputation(predicted.lowered) ? Rebuild::kStage : Rebuild::kLayers;
+    spec.rebuild = lists_recomputation(evaluation.lowered) ? Rebuild::kStage : Rebuild::kLayers;
   if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;
 }
@@ -153,7 +153,7 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
   for (const StagePlace& place : lowered.stages) parts = std::max(parts, place.model_part + 1);
   if (parts != static_cast<int>(layout.split.size())) layout.split.clear();
   Pricing pricing(plan.model, plan.cluster, plan.training);
-  const std::vector<std::vector<Layer>> layers = price_layout(pricing, layout, order).layers;
+  const std::vector<std::vector<Layer>> layers = layers_by_part(pricing, price_layout(pricing, layout, order).split);
   spec.stage_layers.clear();
   for (const StagePlace& place : lowered.stages) spec.stage_layers.push_back(layers[place.model_part]);
   for (const auto& actions : lowered.ranks)

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "executor/run_spec.h"
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/plan.h"
 
 namespace plumb { inline namespace tools {
@@ -23,11 +24,11 @@ struct RunSettings {
   bool offload_optimizer = false;  ///< also where the plan does not say so
 };
 
-/// Returns the spec that replays exactly the schedule that was simulated; `predicted` is the plan's prediction. Throws
-/// SpecError with the part of the plan that the cpu backend does not run: a stack, a layer graph that is no chain of
-/// the executor's layers, experts divided otherwise than over the tensor group, tf32, fp8, or gradients that are not in
+/// Returns the spec that replays exactly the schedule that was simulated; `evaluation` is the plan's. Throws SpecError
+/// with the part of the plan that the cpu backend does not run: a stack, a layer graph that is no chain of the
+/// executor's layers, experts divided otherwise than over the tensor group, tf32, fp8, or gradients that are not in
 /// fp32.
-RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
+RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSettings& settings);
 
 /// Returns the 16-bit format that stores tensors of a precision, or nothing for fp32.
 std::optional<HalfFormat> half_format(Precision precision);

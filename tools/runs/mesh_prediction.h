@@ -4,16 +4,16 @@
 
 #include <string>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/unequal_stages.h"
 #include "planner/search/plan.h"
-#include "planner/search/predict.h"
 
 namespace plumb { inline namespace tools {
 
 struct MeshPrediction {
   UnequalStages stages;
-  Predicted predicted;  ///< has the timeline; the prediction's rates count the meshes' devices
-  int devices = 0;      ///< number of devices that the meshes need
+  Evaluation evaluation;  ///< has the timeline; its rates count the meshes' devices
+  int devices = 0;        ///< number of devices that the meshes need
 };
 
 /// Returns the prediction. `reshard` is direct, all-gather or broadcast; if it is empty, each pair of meshes takes the

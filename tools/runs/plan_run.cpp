@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "planner/search/evaluate_plan.h"
 #include "schedules/error.h"
 #include "tools/inputs/presets.h"
 #include "tools/io/files.h"
@@ -26,10 +26,10 @@ void require_cpu_arguments(const ReplayArguments& arguments) {
     throw UsageError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
 }
 
-Predicted runnable_prediction(const Plan& plan) {
+Evaluation runnable_evaluation(const Plan& plan) {
   Evaluation evaluation = evaluate(plan);
-  if (!evaluation.predicted) throw SpecError(evaluation.infeasible);
-  return std::move(*evaluation.predicted);
+  if (!evaluation.exists) throw SpecError(evaluation.infeasible);
+  return evaluation;
 }
 
 void require_room(double bytes) {
@@ -42,12 +42,12 @@ void require_room(double bytes) {
                     bytes / kBytesPerGib, memory / kBytesPerGib));
 }
 
-Predicted cpu_prediction(const Plan& plan) {
-  Predicted predicted = runnable_prediction(plan);
+Evaluation cpu_evaluation(const Plan& plan) {
+  Evaluation evaluation = runnable_evaluation(plan);
   double bytes = 0;
-  for (const std::int64_t rank : predicted.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
+  for (const std::int64_t rank : evaluation.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
   require_room(bytes * static_cast<double>(world_size(grid_of(plan.layout))) / plan.layout.pipeline);
-  return predicted;
+  return evaluation;
 }
 
 std::string training_text(const std::string& path) {

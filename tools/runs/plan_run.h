@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/plan.h"
 #include "tools/inputs/arguments.h"
 #include "tools/runs/lower_plan.h"
@@ -12,15 +13,15 @@ namespace plumb { inline namespace tools {
 /// Throws UsageError if the cpu backend is given no plan.
 void require_cpu_arguments(const ReplayArguments& arguments);
 
-/// Returns the plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
-Predicted runnable_prediction(const Plan& plan);
+/// Returns the plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
+Evaluation runnable_evaluation(const Plan& plan);
 
 /// Throws SpecError if `bytes`, the sum over all ranks, are more than this machine's memory.
 void require_room(double bytes);
 
-/// Returns runnable_prediction() for the cpu backend. Throws SpecError if all ranks together would take more than this
+/// Returns runnable_evaluation() for the cpu backend. Throws SpecError if all ranks together would take more than this
 /// machine's memory.
-Predicted cpu_prediction(const Plan& plan);
+Evaluation cpu_evaluation(const Plan& plan);
 
 /// Returns the contents of the file, or the text that is built into the tool if the path is empty.
 std::string training_text(const std::string& path);

@@ -31,12 +31,12 @@ TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLin
     throw UsageError(
         "--backend timed replays a plan's own schedule, or --schedule NAME with --costs: give one of them");
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = runnable_prediction(plan);
+  const Evaluation evaluation = runnable_evaluation(plan);
   link = hop_link(arguments.link, plan.cluster);
   return {.title = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
                                to_text(plan.layout)),
-          .spec = {.schedule = predicted.lowered,
-                   .costs = predicted.priced.costs,
+          .spec = {.schedule = evaluation.lowered,
+                   .costs = evaluation.costs,
                    .grid = {.data = plan.layout.data, .pipeline = plan.layout.pipeline}}};
 }
 

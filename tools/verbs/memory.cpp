@@ -9,6 +9,7 @@
 #include "executor/device_plan/plan_device.h"
 #include "planner/price/memory/stage_memory.h"
 #include "planner/search/bounds.h"
+#include "planner/search/evaluate_plan.h"
 #include "schedules/dependencies/action_table.h"
 #include "schedules/forms/json_text.h"
 #include "simulator/memory/memory_holders.h"
@@ -48,13 +49,13 @@ ordered_json rank_json(std::size_t rank, const MemoryPeak& peak, const RankTimel
 
 /// Returns, for each stage, the bytes that the slices of a micro-batch keep of its sequences; zeros if micro-batches
 /// are not sliced.
-std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Predicted& predicted) {
-  const Schedule& schedule = predicted.lowered;
+std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Evaluation& evaluation) {
+  const Schedule& schedule = evaluation.lowered;
   std::vector<DeviceStageBytes> bytes(schedule.stages.size());
   if (ActionTable(schedule).parts() == 1) return bytes;
   const LayerWork work = context_share(work_of(plan.training, plan.layout));
   for (std::size_t stage = 0; stage < bytes.size(); ++stage)
-    for (const Layer& layer : predicted.priced.layers[static_cast<std::size_t>(schedule.stages[stage].model_part)]) {
+    for (const Layer& layer : evaluation.layers[static_cast<std::size_t>(schedule.stages[stage].model_part)]) {
       const SequenceBytes own = sequence_bytes(layer, work, bytes_per_element(plan.training.precision));
       bytes[stage].sequences += own.kept;
       bytes[stage].sequence_gradients += own.gradients;
@@ -67,20 +68,19 @@ std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Predicted& pre
 int memory_verb(const MemoryArguments& arguments) {
   const Plan plan = plan_input(arguments.plan);
   const Evaluation evaluation = evaluate(plan);
-  if (!evaluation.predicted) {
+  if (!evaluation.exists) {
     print_note("plumb: " + evaluation.infeasible);
     return kInfeasible;
   }
   const DeviceSpec& device = plan.cluster.device;
-  const Predicted& predicted = *evaluation.predicted;
-  const Timeline& timeline = predicted.simulation.timeline;
-  const std::vector<MemoryPeak> peaks = memory_peaks(predicted.lowered, predicted.priced.costs, timeline);
+  const Timeline& timeline = evaluation.simulation.timeline;
+  const std::vector<MemoryPeak> peaks = memory_peaks(evaluation.lowered, evaluation.costs, timeline);
   const std::int64_t available = device.memory_bytes - device.reserved_bytes;
 
   std::optional<DeviceProgram> program;
   if (arguments.arena)
-    program = plan_device(predicted.lowered, predicted.priced.costs, false, DeviceWaits::kNeeded,
-                          stage_bytes(plan, predicted));
+    program =
+        plan_device(evaluation.lowered, evaluation.costs, false, DeviceWaits::kNeeded, stage_bytes(plan, evaluation));
 
   if (arguments.json) {
     ordered_json list = ordered_json::array();

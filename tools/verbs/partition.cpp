@@ -6,8 +6,8 @@
 
 #include "planner/evaluate/graph_stages.h"
 #include "planner/partition/chain_partition.h"
+#include "planner/search/evaluate_plan.h"
 #include "planner/search/layout_conflict.h"
-#include "planner/search/plan.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
@@ -73,28 +73,28 @@ double seconds_of(const CostTable& costs, Op op, int stage) {
 }
 
 /// Returns the entry of one stage, with the keys that the table and the JSON print.
-ordered_json stage_json(const Plan& plan, const Predicted& predicted, const GraphTables* graph, int stage) {
-  const StagePlace& place = predicted.lowered.stages[static_cast<std::size_t>(stage)];
-  const PricedLayout& priced = predicted.priced;
-  const std::vector<int> first = first_nodes(priced.split);
-  const StageCosts& costs = priced.costs.stages[static_cast<std::size_t>(stage)];
+ordered_json stage_json(const Plan& plan, const Evaluation& evaluation, const GraphTables* graph, int stage) {
+  const StagePlace& place = evaluation.lowered.stages[static_cast<std::size_t>(stage)];
+  const std::vector<int>& split = evaluation.priced.split;
+  const std::vector<int> first = first_nodes(split);
+  const StageCosts& costs = evaluation.costs.stages[static_cast<std::size_t>(stage)];
   const int begin = first[place.model_part], end = first[place.model_part + 1];
   ordered_json row = {{"stage", stage}, {"rank", place.rank}, {"nodes", end - begin}};
   row["first"] = graph != nullptr ? ordered_json(graph->nodes[begin].name) : ordered_json(nullptr);
   row["last"] = graph != nullptr ? ordered_json(graph->nodes[end - 1].name) : ordered_json(nullptr);
-  row["forward_s"] = seconds_of(priced.costs, Op::kForward, stage);
-  row["backward_s"] = seconds_of(priced.costs, Op::kBackward, stage);
+  row["forward_s"] = seconds_of(evaluation.costs, Op::kForward, stage);
+  row["backward_s"] = seconds_of(evaluation.costs, Op::kBackward, stage);
   row["parameter_bytes"] = costs.memory.parameter_bytes;
   row["activation_bytes"] = costs.memory.forward_bytes;
-  const bool last = place.model_part + 1 == std::ssize(priced.split);
+  const bool last = place.model_part + 1 == std::ssize(split);
   row["sends_bytes"] = last ? 0 : costs.activation_message_bytes;
   row["sends_tensors"] = graph == nullptr || last ? ordered_json(last ? 0 : 1) : ordered_json(graph->cuts[end].tensors);
-  row["peak_memory_bytes"] = predicted.prediction.peak_memory_bytes[static_cast<std::size_t>(place.rank)];
+  row["peak_memory_bytes"] = evaluation.simulation.peak_memory_bytes[static_cast<std::size_t>(place.rank)];
   row["split_of"] = plan.model.graph ? "nodes" : "transformer layers";
   return row;
 }
 
-std::string table_text(const ordered_json& stages, const Prediction& prediction) {
+std::string table_text(const ordered_json& stages, const Evaluation& evaluation) {
   TextTable table{.head = {"stage", "rank", "nodes", "from", "to", "forward", "backward", "weights",
                            "kept of a micro-batch", "sends on", "tensors", "peak memory"}};
   const auto text = [](const ordered_json& value) { return value.is_null() ? "-" : value.get<std::string>(); };
@@ -106,8 +106,9 @@ std::string table_text(const ordered_json& stages, const Prediction& prediction)
                           json_line(row["sends_tensors"]), bytes(row["peak_memory_bytes"])});
   }
   return to_text(table) + fmt::format("\nstep time {}, bubble {:.1f} %, {:.0f} samples/s, MFU {:.1f} %\n",
-                                      duration_text(prediction.step_time.count()), 100 * prediction.bubble_ratio,
-                                      prediction.samples_per_second, 100 * prediction.mfu_ratio);
+                                      duration_text(step_time(evaluation.simulation).count()),
+                                      100 * evaluation.simulation.bubble_ratio, evaluation.rates.samples_per_second,
+                                      100 * evaluation.rates.mfu_ratio);
 }
 
 int partition_model(const PartitionArguments& arguments) {
@@ -127,24 +128,23 @@ int partition_model(const PartitionArguments& arguments) {
       plan.layout.split = *chain_partition({.seconds = *weights}, {.parts = parts});
   }
   const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
-  const Predicted& predicted = *evaluation.predicted;
   ordered_json stages = ordered_json::array();
-  for (int stage = 0; stage < std::ssize(predicted.lowered.stages); ++stage)
-    stages.push_back(stage_json(plan, predicted, graph, stage));
+  for (int stage = 0; stage < std::ssize(evaluation.lowered.stages); ++stage)
+    stages.push_back(stage_json(plan, evaluation, graph, stage));
   if (arguments.json) {
     print_answer(json_answer(ordered_json{
         {"model", plan.model.name},
         {"layout", to_text(plan.layout)},
         {"method", arguments.method},
-        {"split", predicted.priced.split},
+        {"split", evaluation.priced.split},
         {"stages", stages},
-        {"prediction", to_json(predicted.prediction)},
+        {"prediction", to_json(prediction_of(evaluation))},
         {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr) : ordered_json(evaluation.infeasible)}}));
   } else {
     print_answer(fmt::format("{} on {} x {}, {}\n\n", plan.model.name, plan.cluster.devices, plan.cluster.device.name,
                              to_text(plan.layout)));
-    print_answer(table_text(stages, predicted.prediction));
-    for (const std::string& note : predicted.priced.notes) print_note(note);
+    print_answer(table_text(stages, evaluation));
+    for (const std::string& note : notes_of(evaluation)) print_note(note);
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);

@@ -16,10 +16,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::int64_t peak_of(const Prediction& prediction) {
-  return *std::ranges::max_element(prediction.peak_memory_bytes);
-}
-
 /// Returns the layout without its split, which the notes print.
 std::string keys_text(Layout layout) {
   layout.split.clear();
@@ -27,15 +23,18 @@ std::string keys_text(Layout layout) {
 }
 
 std::string ranking_text(const PlannedQuestion& planned) {
-  const bool sequences = has_sequence(planned.plans.front().model);
+  const bool sequences = has_sequence(planned.pricing.model());
   TextTable table{
       .head = {"", "layout", "step time", "MFU", "bubble", sequences ? "tokens/s" : "samples/s", "peak memory"}};
-  for (std::size_t i = 0; i < planned.plans.size(); ++i) {
-    const Prediction& p = *planned.plans[i].prediction;
-    table.rows.push_back({std::to_string(i + 1), keys_text(planned.plans[i].layout), duration_text(p.step_time.count()),
-                          fmt::format("{:.1f} %", 100 * p.mfu_ratio), fmt::format("{:.1f} %", 100 * p.bubble_ratio),
-                          fmt::format("{:.0f}", sequences ? p.tokens_per_second : p.samples_per_second),
-                          bytes_text(static_cast<double>(peak_of(p)))});
+  for (const Evaluation& ranked : planned.search.ranked) {
+    const StepSums& step = ranked.simulation;
+    const StepRates& rates = ranked.rates;
+    const std::int64_t peak = *std::ranges::max_element(step.peak_memory_bytes);
+    table.rows.push_back({std::to_string(table.rows.size() + 1), keys_text(ranked.layout),
+                          duration_text(step_time(step).count()), fmt::format("{:.1f} %", 100 * rates.mfu_ratio),
+                          fmt::format("{:.1f} %", 100 * step.bubble_ratio),
+                          fmt::format("{:.0f}", sequences ? rates.tokens_per_second : rates.samples_per_second),
+                          bytes_text(static_cast<double>(peak))});
   }
   return to_text(table);
 }
@@ -61,17 +60,17 @@ std::string rejections_text(const SearchResult& search) {
 }
 
 ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
-  const auto plan_json = [&](std::size_t i) -> ordered_json {
-    const Plan& plan = planned.plans[i];
-    return {{"layout", to_json(plan.layout)},
-            {"prediction", to_json(*plan.prediction)},
-            {"notes", planned.search.ranked[i].notes}};
+  const std::vector<Evaluation>& ranked = planned.search.ranked;
+  const auto layout_json = [&](const Evaluation& evaluation) -> ordered_json {
+    return {{"layout", to_json(plan_of(planned, evaluation).layout)},
+            {"prediction", to_json(prediction_of(evaluation))},
+            {"notes", notes_of(evaluation)}};
   };
   const SearchCounts& c = planned.search.counts;
-  ordered_json document = {{"feasible", !planned.plans.empty()}};
-  document["best"] = planned.plans.empty() ? ordered_json(nullptr) : plan_json(0);
+  ordered_json document = {{"feasible", !ranked.empty()}};
+  document["best"] = ranked.empty() ? ordered_json(nullptr) : layout_json(ranked.front());
   document["ranked"] = ordered_json::array();
-  for (std::size_t i = 0; i < planned.plans.size(); ++i) document["ranked"].push_back(plan_json(i));
+  for (const Evaluation& evaluation : ranked) document["ranked"].push_back(layout_json(evaluation));
   document["infeasible"] =
       planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
   document["counts"] = {{"considered", c.enumerated},
@@ -95,12 +94,13 @@ int plan_verb(const PlanArguments& arguments) {
   const PlannedQuestion planned =
       plan_question(arguments.question, {.keep = arguments.top, .explain = arguments.explain});
   if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
-  if (planned.plans.empty()) {
+  if (planned.search.ranked.empty()) {
     if (arguments.explain && !arguments.json) print_answer(rejections_text(planned.search));
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
     return kInfeasible;
   }
-  const Plan& best = planned.plans.front();
+  const Evaluation& fastest = planned.search.ranked.front();
+  const Plan best = plan_of(planned, fastest);
   if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
   if (!arguments.json) {
     print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n\n", best.model.name,
@@ -108,8 +108,7 @@ int plan_verb(const PlanArguments& arguments) {
                              best.cluster.devices, best.cluster.device.name, batch_text(best),
                              precision_name(best.training.precision)));
     print_answer(ranking_text(planned) + "\n" + counts_text(planned.search.counts));
-    for (const std::string& note : planned.search.ranked.front().notes)
-      print_answer("note on the best: " + note + "\n");
+    for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
   if (!arguments.output.empty()) {

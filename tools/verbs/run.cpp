@@ -72,7 +72,7 @@ int exit_code(const StopSignals& signals, int done, int steps, const std::string
   return signals.exit_code();
 }
 
-/// Nothing is trained: what the replay lasts, beside what was predicted.
+/// Replays by the clock, without training, and prints the time beside the prediction.
 int run_by_the_clock(const ReplayArguments& arguments) {
   TimedInput input = timed_input(arguments);
   input.spec.steps = arguments.steps.value_or(kRunSteps);
@@ -109,7 +109,7 @@ std::string kept_text(const CheckpointArguments& checkpoint) {
   return fmt::format(": go on from {} with --resume", checkpoint_path(checkpoint.folder));
 }
 
-/// What trains, and how long its steps are expected to last.
+/// A training, and the time that its steps are expected to take.
 struct Training {
   RunSpec spec;
   std::string title;
@@ -119,7 +119,7 @@ struct Training {
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
   const Plan plan = plan_input(replay.plan);
-  const Predicted predicted = replay.backend == "cuda" ? runnable_prediction(plan) : cpu_prediction(plan);
+  const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, steps));
   spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);
   Training training{.spec = scheduled(std::move(spec), plan, replay.schedule),

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/evaluate/cluster_network.h"
-#include "planner/search/plan.h"
+#include "planner/search/evaluate_plan.h"
 #include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
@@ -76,7 +76,7 @@ NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double
   return network;
 }
 
-/// What a timeline explains, added to what is known besides. Where transfers share links the path alone tells no
+/// Adds to the report what a timeline explains. Where transfers share links the path alone tells no
 /// sensitivity.
 ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
                         const Simulation& simulation) {
@@ -150,7 +150,7 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
-/// How the step varies, if that is asked for: on those links, of that many data-parallel replicas.
+/// Returns the variation of the step if it is asked for, on those links and with that many data-parallel replicas.
 std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                     int replicas, const SimulateArguments& arguments) {
   if (arguments.noise.empty()) return {};
@@ -221,37 +221,41 @@ int simulate_schedule(const SimulateArguments& arguments) {
   return kDone;
 }
 
-int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
+/// `pricing` is the plan's, `priced` its layout's prices where the search has left them.
+int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout> priced,
+                  const SimulateArguments& arguments) {
   if (!arguments.meshes.empty()) return simulate_meshes(plan, arguments);
   if (arguments.sends == "blocking") {
     throw UsageError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
   }
-  const Evaluation evaluation = evaluate(plan, options_of(arguments), network_of(arguments.network),
-                                         arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly);
-  if (evaluation.predicted) {
-    const Predicted& predicted = *evaluation.predicted;
+  const Evaluation evaluation =
+      evaluate(pricing, plan, std::move(priced),
+               {.simulation = options_of(arguments),
+                .network = network_of(arguments.network),
+                .receives = arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly});
+  if (evaluation.exists) {
     if (evaluation.infeasible.empty()) {
-      for (const std::string& note : predicted.priced.notes) print_note(note);
+      for (const std::string& note : notes_of(evaluation)) print_note(note);
     }
     const auto tokens = static_cast<double>(tokens_per_step(plan.training));
     const ReportContext known{.samples_per_step = static_cast<double>(plan.training.global_batch),
                               .tokens_per_step = has_sequence(plan.model) ? std::optional(tokens) : std::nullopt,
-                              .mfu_ratio = predicted.prediction.mfu_ratio,
+                              .mfu_ratio = evaluation.rates.mfu_ratio,
                               .has_memory = true,
-                              .by_resource = resource_sensitivity(plan, predicted),
-                              .noise = noise_of(predicted.lowered, predicted.priced.costs,
-                                                predicted.network.value_or(NetworkSpec{.replicas = plan.layout.data}),
+                              .by_resource = resource_sensitivity(plan, evaluation),
+                              .noise = noise_of(evaluation.lowered, evaluation.costs,
+                                                evaluation.network.value_or(NetworkSpec{.replicas = plan.layout.data}),
                                                 plan.layout.data, arguments)};
-    ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
+    ReportContext context = explained(known, evaluation.lowered, evaluation.costs, evaluation.simulation);
     const NetworkOptions options = network_of(arguments.network);
-    if (predicted.network && !predicted.simulation.critical_path.empty()) {
+    if (evaluation.network && !evaluation.simulation.critical_path.empty()) {
       const auto gradient =
-          add_shared_sensitivity(context, predicted.lowered, predicted.priced.costs, *predicted.network, arguments);
-      if (gradient) context.by_resource = resource_sensitivity(plan, predicted, *gradient, options);
+          add_shared_sensitivity(context, evaluation.lowered, evaluation.costs, *evaluation.network, arguments);
+      if (gradient) context.by_resource = resource_sensitivity(plan, evaluation, *gradient, options);
     }
-    context.slow_ranks = slow_ranks_on(predicted.simulation.critical_path, replica_grid_of(plan.layout), options.slow);
+    context.slow_ranks = slow_ranks_on(evaluation.simulation.critical_path, replica_grid_of(plan.layout), options.slow);
     report(
-        predicted.simulation, context,
+        evaluation.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),
         arguments);
   }
@@ -274,17 +278,24 @@ int simulate_verb(const SimulateArguments& arguments) {
     throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   if (asks_schedule) return simulate_schedule(arguments);
-  if (!asks_model) return simulate_plan(plan_input(arguments.plan), arguments);
+  if (!asks_model) {
+    const Plan plan = plan_input(arguments.plan);
+    Pricing pricing(plan.model, plan.cluster, plan.training);
+    return simulate_plan(pricing, plan, std::nullopt, arguments);
+  }
 
   QuestionArguments question = arguments.question;
   question.model = arguments.plan;
-  const PlannedQuestion planned = plan_question(question, {.keep = 1});
-  if (planned.plans.empty()) {
+  PlannedQuestion planned = plan_question(question, {.keep = 1});
+  if (planned.search.ranked.empty()) {
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
     return kInfeasible;
   }
   if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
-  return simulate_plan(planned.plans.front(), arguments);
+  Evaluation& found = planned.search.ranked.front();
+  const Plan plan = plan_of(planned, found);
+  found.priced.notes.clear();  // they are about a choice of split, and the plan has made it
+  return simulate_plan(planned.pricing, plan, std::move(found.priced), arguments);
 }
 
 }}  // namespace plumb::tools

@@ -55,7 +55,7 @@ int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
   refuse_other_options(arguments);
   const MeshPrediction told = predict_meshes(plan, arguments.meshes, arguments.reshard);
   const UnequalStages& stages = told.stages;
-  const Simulation& simulation = told.predicted.simulation;
+  const Simulation& simulation = told.evaluation.simulation;
   const auto shortfall = memory_shortfall(simulation.peak_memory_bytes, plan.cluster.device);
 
   const std::string title = fmt::format("{} on {}:{}, {}, meshes {}", plan.model.name, plan.cluster.name,

@@ -89,27 +89,24 @@ void announce(SimTime predicted) {
   print_note(fmt::format("predicted before the first step: {}", duration_text(to_seconds(predicted).count())));
 }
 
-/// The same prediction with its hops over that link.
-Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
-  predicted.simulation = simulate(predicted.lowered, over_link(predicted.priced.costs, predicted.lowered, link),
-                                  {.burst_bytes = link.burst_bytes});
-  Prediction& prediction = predicted.prediction;
-  const Seconds before = prediction.step_time;
-  prediction.step_time = to_seconds(predicted.simulation.makespan);
-  prediction.bubble_ratio = predicted.simulation.bubble_ratio;
-  prediction.span_bubble_ratio = predicted.simulation.span_bubble_ratio;
-  for (double* rate : {&prediction.samples_per_second, &prediction.tokens_per_second, &prediction.mfu_ratio})
-    *rate *= before / prediction.step_time;
-  return predicted;
+/// Returns the evaluation with its hops over that link.
+Evaluation over_measured_link(Evaluation evaluation, const MessageLink& link) {
+  const Seconds before = step_time(evaluation.simulation);
+  evaluation.simulation = simulate(evaluation.lowered, over_link(evaluation.costs, evaluation.lowered, link),
+                                   {.burst_bytes = link.burst_bytes});
+  StepRates& rates = evaluation.rates;
+  for (double* rate : {&rates.samples_per_second, &rates.tokens_per_second, &rates.mfu_ratio})
+    *rate *= before / step_time(evaluation.simulation);
+  return evaluation;
 }
 
-/// What the run is held against: of the plan's ranks, or of meshes of different shape in their place.
-Predicted prediction_of(const Plan& plan, const ReplayArguments& replay) {
+/// The prediction that the run is held against: of the plan's ranks, or of meshes of different shape in their place.
+Evaluation evaluation_of(const Plan& plan, const ReplayArguments& replay) {
   const bool on_gpu = replay.backend == "cuda";
   const std::optional<MessageLink> link = hop_link(replay.link, plan.cluster);
   if (replay.ranks.meshes.empty()) {
-    Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
-    return link ? over_measured_link(std::move(predicted), *link) : predicted;
+    Evaluation evaluation = on_gpu ? runnable_evaluation(plan) : cpu_evaluation(plan);
+    return link ? over_measured_link(std::move(evaluation), *link) : evaluation;
   }
   if (on_gpu) throw UsageError("--meshes is for --backend cpu: a GPU's ranks are all alike");
   if (!replay.link.empty())
@@ -119,14 +116,14 @@ Predicted prediction_of(const Plan& plan, const ReplayArguments& replay) {
   double bytes = 0;
   for (std::size_t rank = 0; rank < meshes.stages.layouts.size(); ++rank) {
     const Layout& layout = meshes.stages.layouts[rank];
-    bytes += static_cast<double>(meshes.predicted.simulation.peak_memory_bytes[rank]) * layout.data * layout.tensor *
+    bytes += static_cast<double>(meshes.evaluation.simulation.peak_memory_bytes[rank]) * layout.data * layout.tensor *
              layout.context;
   }
   require_room(bytes);
-  return std::move(meshes.predicted);
+  return std::move(meshes.evaluation);
 }
 
-/// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
+/// Replays the plan on the CPU or on a GPU. Returns nothing on all but the first of several processes.
 std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
   const bool on_gpu = replay.backend == "cuda";
@@ -136,14 +133,14 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   const CudaLibrary* gpu = on_gpu ? &require_cuda(replay.cuda) : nullptr;
   Plan plan = plan_input(replay.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
-  const Predicted predicted = prediction_of(plan, replay);
+  const Evaluation predicted = evaluation_of(plan, replay);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, kWarmupSteps + steps));
   spec = with_meshes(std::move(spec), replay.ranks);
   spec.watchdog = Seconds{replay.watchdog_s};
   spec.source = json_line(to_json(plan, version_text()));
   if (launched_rank() == 0) announce(predicted.simulation.makespan);
   if (!arguments.output.empty() && launched_rank() == 0) {
-    write_file(arguments.output, json_answer(to_json(predicted.prediction)));
+    write_file(arguments.output, json_answer(to_json(prediction_of(predicted))));
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);

@@ -43,16 +43,18 @@ TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
     if (!row.prediction) {
       cells.insert(cells.end(), 5, bare ? "" : "-");
     } else {
-      const Prediction& p = *row.prediction;
-      const std::int64_t peak = *std::ranges::max_element(p.peak_memory_bytes);
+      const auto& [step, rates] = *row.prediction;
+      const std::int64_t peak = *std::ranges::max_element(step.peak_memory_bytes);
+      const double seconds = step_time(step).count();
       const auto number = [&](double value, const std::string& text) {
         return bare ? fmt::format("{:.9g}", value) : text;
       };
-      cells.push_back(number(p.step_time.count(), duration_text(p.step_time.count())));
-      cells.push_back(number(p.mfu_ratio, fmt::format("{:.1f} %", 100 * p.mfu_ratio)));
-      cells.push_back(number(p.bubble_ratio, fmt::format("{:.1f} %", 100 * p.bubble_ratio)));
-      const double rate = p.tokens_per_second > 0 ? p.tokens_per_second : p.samples_per_second;
-      cells.push_back(number(rate, fmt::format("{:.0f}{}", rate, p.tokens_per_second > 0 ? "" : " samples/s")));
+      cells.push_back(number(seconds, duration_text(seconds)));
+      cells.push_back(number(rates.mfu_ratio, fmt::format("{:.1f} %", 100 * rates.mfu_ratio)));
+      cells.push_back(number(step.bubble_ratio, fmt::format("{:.1f} %", 100 * step.bubble_ratio)));
+      const bool in_tokens = rates.tokens_per_second > 0;
+      const double rate = in_tokens ? rates.tokens_per_second : rates.samples_per_second;
+      cells.push_back(number(rate, fmt::format("{:.0f}{}", rate, in_tokens ? "" : " samples/s")));
       cells.push_back(bare ? std::to_string(peak) : bytes_text(static_cast<double>(peak)));
     }
     cells.push_back(row.infeasible);

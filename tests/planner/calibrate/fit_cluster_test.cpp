@@ -7,6 +7,7 @@
 #include "planner/price/collective/nccl_point_to_point.h"
 #include "planner/price/collective/nccl_tuning.h"
 #include "planner/price/kernel/kernel_price.h"
+#include "planner/search/evaluate_plan.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
@@ -139,9 +140,9 @@ TEST_CASE("a run's step gives the efficiency at which its plan lasts as long, an
   Plan plan = small_plan();
   plan.cluster.device.gemm_efficiency = 0.4;
   const Evaluation slow = evaluate(plan, {.record_timeline = false});
-  REQUIRE(slow.predicted);
-  const double step = slow.predicted->prediction.step_time.count();
-  const std::int64_t peak = slow.predicted->prediction.peak_memory_bytes[0];
+  REQUIRE(slow.exists);
+  const double step = step_time(slow.simulation).count();
+  const std::int64_t peak = slow.simulation.peak_memory_bytes[0];
   const ClusterSpec base = preset_cluster("h100");
   const TrainingLog log{
       .file = "m.log", .values = {step * 0.99, step, step * 1.01}, .reserved_bytes = peak + (std::int64_t{3} << 30)};

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
@@ -13,7 +14,7 @@ namespace plumb::test {
 namespace {
 
 Simulation simulated(const Plan& plan, const NetworkOptions& network = {}) {
-  return evaluate(plan, {}, network).predicted->simulation;
+  return evaluate(plan, {}, network).simulation;
 }
 
 }  // namespace
@@ -104,12 +105,12 @@ TEST_CASE("offloaded activations share what leads to the host, as the cluster sa
 TEST_CASE("BPipe's evicted activations are priced, and share the ports with messages") {
   Plan plan = round_plan({.data = 1, .tensor = 1, .pipeline = 4, .schedule = "bpipe"}, 4);
   const Evaluation evaluation = evaluate(plan);
-  const CostTable& costs = evaluation.predicted->priced.costs;
+  const CostTable& costs = evaluation.costs;
   const Action evict{.op = Op::kEvict};
   // 100 GB/s and 1 us.
   CHECK(to_seconds(duration_of(costs, evict)).count() ==
         doctest::Approx(1e-6 + static_cast<double>(costs.stages[0].memory.forward_bytes) / 100e9));
-  CHECK(evaluation.predicted->simulation.engine == "events");
+  CHECK(evaluation.simulation.engine == "events");
 }
 
 TEST_CASE("one stage and one replica share nothing") {
@@ -169,7 +170,7 @@ TEST_CASE("what a failed link cut off goes another way, and costs what that way 
 TEST_CASE("late receives cost time where sends wait for them, and nothing where they do not") {
   const Plan plan = round_plan(kNodeWide);
   const auto time = [&](Sends sends, Receives receives) {
-    return evaluate(plan, {.sends = sends}, {}, receives).predicted->simulation.makespan;
+    return evaluate(plan, {.sends = sends}, {}, receives).simulation.makespan;
   };
   CHECK(time(Sends::kRendezvous, Receives::kLate) > time(Sends::kRendezvous, Receives::kEarly));
   CHECK(time(Sends::kBuffered, Receives::kLate) == time(Sends::kBuffered, Receives::kEarly));

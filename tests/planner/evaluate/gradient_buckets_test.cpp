@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/bounds.h"
 #include "planner/search/layout_conflict.h"
-#include "planner/search/predict.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "tests/planner/fixtures.h"
@@ -18,12 +18,12 @@ const std::vector<LayerGradient> kLayers = {{10, 0, Seconds{4}}, {0, 20, Seconds
 
 using Buckets = std::vector<GradientBucket>;
 
-Predicted predicted(Layout layout) {
+Evaluation predicted(Layout layout) {
   const ModelSpec model = preset_model("llama-3-8b");
   const ClusterSpec cluster = preset_cluster("h100:32");
   Pricing pricing(model, cluster, {.global_batch = 64, .sequence = 2048});
   const Schedule order = order_of(pricing.training(), layout);
-  return predict(pricing, layout, order, {});
+  return evaluate(pricing, layout, price_layout(pricing, layout, order), order);
 }
 
 Layout small_layout(std::int64_t bucket_mib) {
@@ -53,19 +53,20 @@ TEST_SUITE("gradient_buckets") {
   }
 
   TEST_CASE("a layout with buckets reduces the same bytes inside the last backward, and its step is shorter") {
-    const Predicted behind = predicted(small_layout(0));
-    const Predicted inside = predicted(small_layout(25));
+    const Evaluation behind = predicted(small_layout(0));
+    const Evaluation inside = predicted(small_layout(25));
     CHECK(behind.priced.buckets.empty());
+    const std::vector<int> buckets = buckets_by_stage(inside.priced);
     for (std::size_t s = 0; s < inside.lowered.stages.size(); ++s) {
       const auto reduce = static_cast<std::size_t>(Op::kReduceGrad);
-      const StageCosts& stage = inside.priced.costs.stages[s];
+      const StageCosts& stage = inside.costs.stages[s];
       std::int64_t bytes = 0;
       for (const std::vector<Segment>& segments : stage.segments[reduce]) bytes += segments.front().bytes;
-      CHECK(bytes == behind.priced.costs.stages[s].segments[reduce].front().front().bytes);
-      CHECK(static_cast<int>(stage.bucket_offsets.size()) == inside.priced.buckets[s]);
-      CHECK(inside.priced.buckets[s] > 1);
+      CHECK(bytes == behind.costs.stages[s].segments[reduce].front().front().bytes);
+      CHECK(static_cast<int>(stage.bucket_offsets.size()) == buckets[s]);
+      CHECK(buckets[s] > 1);
     }
-    CHECK(inside.prediction.step_time < behind.prediction.step_time);
+    CHECK(inside.simulation.makespan < behind.simulation.makespan);
   }
 
   TEST_CASE("the last bucket is complete when the backward ends, whole or split, with recomputation or without") {
@@ -74,7 +75,7 @@ TEST_SUITE("gradient_buckets") {
         Layout layout = small_layout(25);
         layout.schedule = schedule;
         layout.recompute = recompute;
-        const CostTable costs = predicted(layout).priced.costs;
+        const CostTable costs = predicted(layout).costs;
         const Op host = layout.schedule == "1f1b" ? Op::kBackward : Op::kWeightGrad;
         for (int s = 0; s < 4; ++s) {
           const Seconds end = to_seconds(duration_of(costs, {.op = host, .stage = s}));
@@ -87,9 +88,9 @@ TEST_SUITE("gradient_buckets") {
   TEST_CASE("the bound of the search stays below a step whose reductions are hidden") {
     for (const std::int64_t bucket_mib : {0, 25, 400}) {
       const Layout layout = small_layout(bucket_mib);
-      const Predicted result = predicted(layout);
+      const Evaluation result = predicted(layout);
       const Schedule order = make_schedule("1f1b", {.ranks = 4, .microbatches = 16});
-      CHECK(step_time_lower_bound(result.priced.costs, order, 16) <= result.simulation.makespan);
+      CHECK(step_time_lower_bound(result.costs, order, 16) <= result.simulation.makespan);
     }
   }
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "planner/search/predict.h"
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/search.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
@@ -25,11 +25,11 @@ TEST_CASE("every node has a stage, and stages of a deep network are balanced to 
   const Layout layout{.pipeline = 4, .microbatch = 8};
   const Partition partition = graph_partition(pricing, layout, order_of(pricing.training(), layout));
   CHECK(std::accumulate(partition.split.begin(), partition.split.end(), 0) == std::ssize(pricing.graph()->nodes));
-  const PricedLayout priced = price_layout(pricing, layout, order_of(pricing.training(), layout));
+  const CostTable costs = cost_table(price_layout(pricing, layout, order_of(pricing.training(), layout)));
   Seconds slowest{0}, all{0};
   for (int stage = 0; stage < 4; ++stage) {
-    const Seconds time = to_seconds(duration_of(priced.costs, {.op = Op::kForward, .stage = stage}) +
-                                    duration_of(priced.costs, {.op = Op::kBackward, .stage = stage}));
+    const Seconds time = to_seconds(duration_of(costs, {.op = Op::kForward, .stage = stage}) +
+                                    duration_of(costs, {.op = Op::kBackward, .stage = stage}));
     slowest = std::max(slowest, time);
     all += time;
   }
@@ -42,23 +42,22 @@ TEST_CASE("a stage sends all tensors that cross its end, and sends back the grad
   const auto inside = std::ranges::find(nodes, "stage1.1.norm1", &GraphNode::name);
   const auto first = static_cast<int>(inside - nodes.begin());
   const Layout layout{.pipeline = 2, .microbatch = 4, .split = {first, static_cast<int>(nodes.size()) - first}};
-  const PricedLayout priced = price_layout(pricing, layout, order_of(pricing.training(), layout));
+  const CostTable costs = cost_table(price_layout(pricing, layout, order_of(pricing.training(), layout)));
   // conv1's 56 x 56 x 64, and the block's input of 56 x 56 x 256 for the sum, of 4 images in bf16.
-  CHECK(priced.costs.stages[0].activation_message_bytes == 4 * 56 * 56 * (64 + 256) * 2);
-  CHECK(priced.costs.stages[1].gradient_message_bytes == 4 * 56 * 56 * (64 + 256) * 2);
-  CHECK(priced.costs.stages[1].activation_message_bytes == 0);
-  CHECK(priced.costs.stages[0].gradient_message_bytes == 0);
+  CHECK(costs.stages[0].activation_message_bytes == 4 * 56 * 56 * (64 + 256) * 2);
+  CHECK(costs.stages[1].gradient_message_bytes == 4 * 56 * 56 * (64 + 256) * 2);
+  CHECK(costs.stages[1].activation_message_bytes == 0);
+  CHECK(costs.stages[0].gradient_message_bytes == 0);
 }
 
 TEST_CASE("the time of a network does not depend on where it is cut, and its weights neither") {
   Pricing pricing(preset_model("bert-base"), round_cluster(4), {.global_batch = 8, .sequence = 128});
   const auto sums = [&](const Layout& layout) {
-    const PricedLayout priced = price_layout(pricing, layout, order_of(pricing.training(), layout));
+    const CostTable costs = cost_table(price_layout(pricing, layout, order_of(pricing.training(), layout)));
     std::pair<double, std::int64_t> sum{0, 0};
-    for (std::size_t stage = 0; stage < priced.costs.stages.size(); ++stage) {
-      sum.first +=
-          to_seconds(duration_of(priced.costs, {.op = Op::kForward, .stage = static_cast<int>(stage)})).count();
-      sum.second += priced.costs.stages[stage].memory.parameter_bytes;
+    for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+      sum.first += to_seconds(duration_of(costs, {.op = Op::kForward, .stage = static_cast<int>(stage)})).count();
+      sum.second += costs.stages[stage].memory.parameter_bytes;
     }
     return sum;
   };
@@ -70,8 +69,8 @@ TEST_CASE("the time of a network does not depend on where it is cut, and its wei
 TEST_CASE("a table that two stages share is summed between them once a step, on one stage it costs nothing more") {
   Pricing pricing(preset_model("bert-base"), round_cluster(2), {.global_batch = 8, .sequence = 128});
   const auto step = [&](const Layout& layout, std::size_t stage) {
-    const PricedLayout priced = price_layout(pricing, layout, order_of(pricing.training(), layout));
-    return priced.costs.stages[stage].segments[static_cast<std::size_t>(Op::kOptimizerStep)].front();
+    const CostTable costs = cost_table(price_layout(pricing, layout, order_of(pricing.training(), layout)));
+    return costs.stages[stage].segments[static_cast<std::size_t>(Op::kOptimizerStep)].front();
   };
   CHECK(step({.data = 2}, 0).size() == 1);
   for (const std::size_t stage : {0, 1}) {
@@ -85,7 +84,7 @@ TEST_CASE("memory moves the cut where the even one does not fit") {
   ClusterSpec cluster = round_cluster(2);
   const auto peaks = [&] {
     Pricing pricing(preset_model("vgg-16"), cluster, images(64));
-    return predict(pricing, {.pipeline = 2, .microbatch = 32}).prediction.peak_memory_bytes;
+    return evaluate(pricing, {.pipeline = 2, .microbatch = 32}).simulation.peak_memory_bytes;
   };
   const std::vector<std::int64_t> free = peaks();
   const std::int64_t largest = std::max(free[0], free[1]);
@@ -103,21 +102,21 @@ TEST_CASE("a split that does not give every stage its nodes is refused with both
 
 TEST_CASE("a search over a graph leaves out what a graph has not, and says so where it is asked for") {
   const ModelSpec model = preset_model("alexnet");
-  const SearchResult found = search_layouts(model, round_cluster(4), images(64), {}, {.keep = 3});
+  const SearchResult found = found_layouts(model, round_cluster(4), images(64), {}, {.keep = 3});
   REQUIRE_FALSE(found.ranked.empty());
-  for (const RankedLayout& ranked : found.ranked) {
+  for (const Evaluation& ranked : found.ranked) {
     CHECK(ranked.layout.tensor == 1);
     CHECK(ranked.layout.recompute == Recompute::kNone);
-    CHECK(ranked.prediction.samples_per_second * ranked.prediction.step_time.count() == doctest::Approx(64));
-    CHECK(ranked.prediction.tokens_per_second == 0);
+    CHECK(ranked.rates.samples_per_second * step_time(ranked.simulation).count() == doctest::Approx(64));
+    CHECK(ranked.rates.tokens_per_second == 0);
   }
   const auto reason = [&](const std::string& layout) {
-    return search_layouts(model, round_cluster(4), images(64), parse_layout(layout)).infeasible;
+    return found_layouts(model, round_cluster(4), images(64), parse_layout(layout)).infeasible;
   };
   CHECK(reason("tp=2").find("give tp=1") != std::string::npos);
   CHECK(reason("recompute=full").find("has none") != std::string::npos);
   CHECK(reason("recompute=selective").find("give full or none") != std::string::npos);
-  CHECK(search_layouts(preset_model("vgg-16"), round_cluster(4), images(64), parse_layout("recompute=full"))
+  CHECK(found_layouts(preset_model("vgg-16"), round_cluster(4), images(64), parse_layout("recompute=full"))
             .ranked.size() > 0);
 }
 
@@ -128,9 +127,9 @@ TEST_CASE("every schedule of a pipeline runs a graph") {
     const std::string name = schedule;
     const bool chunked = name == "interleaved" || name == "zb-v" || name == "dualpipev" || name == "hanayo";
     const Layout layout{.pipeline = 4, .chunks = chunked ? 2 : 1, .microbatch = 4, .schedule = name};
-    const Prediction prediction = predict(pricing, layout).prediction;
-    CHECK(prediction.step_time.count() > 0);
-    CHECK(prediction.mfu_ratio < 1);
+    const Evaluation evaluation = evaluate(pricing, layout);
+    CHECK(evaluation.simulation.makespan > SimTime{0});
+    CHECK(evaluation.rates.mfu_ratio < 1);
   }
 }
 

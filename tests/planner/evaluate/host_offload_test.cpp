@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
 #include "planner/search/search.h"
 #include "schedules/error.h"
@@ -58,14 +59,13 @@ TEST_CASE("offloading the optimizer takes its state off the device and costs tim
   const Evaluation away = evaluate(plan);
   REQUIRE(here.infeasible.empty());
   REQUIRE(away.infeasible.empty());
-  const PricedLayout& priced = away.predicted->priced;
+  const std::vector<std::int64_t> in_host = host_optimizer_bytes_by_stage(away.priced);
   for (std::size_t stage = 0; stage < 2; ++stage) {
-    CHECK(priced.costs.stages[stage].memory.optimizer_bytes == 0);
-    CHECK(priced.host_optimizer_bytes[stage] == here.predicted->priced.costs.stages[stage].memory.optimizer_bytes);
-    CHECK(here.predicted->prediction.peak_memory_bytes[stage] - away.predicted->prediction.peak_memory_bytes[stage] ==
-          priced.host_optimizer_bytes[stage]);
+    CHECK(away.costs.stages[stage].memory.optimizer_bytes == 0);
+    CHECK(in_host[stage] == here.costs.stages[stage].memory.optimizer_bytes);
+    CHECK(here.simulation.peak_memory_bytes[stage] - away.simulation.peak_memory_bytes[stage] == in_host[stage]);
   }
-  CHECK(away.predicted->prediction.step_time > here.predicted->prediction.step_time);
+  CHECK(step_time(away.simulation) > step_time(here.simulation));
 }
 
 TEST_CASE("offloaded activations wait in the host, and only what compute does not hide costs time") {
@@ -80,14 +80,14 @@ TEST_CASE("offloaded activations wait in the host, and only what compute does no
   const Evaluation free = evaluate(plan);
   // 1F1B holds 4 micro-batches on the first of 4 ranks; 3 stay, unless another moment is the fullest then.
   const auto saved = [&](const Evaluation& other) {
-    return here.predicted->prediction.peak_memory_bytes[0] - other.predicted->prediction.peak_memory_bytes[0];
+    return here.simulation.peak_memory_bytes[0] - other.simulation.peak_memory_bytes[0];
   };
-  const std::int64_t one = here.predicted->priced.costs.stages[0].memory.forward_bytes;
+  const std::int64_t one = here.costs.stages[0].memory.forward_bytes;
   CHECK(saved(free) > 0);
   CHECK(saved(free) <= one);
-  CHECK(to_seconds(free.predicted->simulation.makespan).count() ==
-        doctest::Approx(to_seconds(here.predicted->simulation.makespan).count()).epsilon(1e-6));
-  CHECK(slow.predicted->simulation.makespan > free.predicted->simulation.makespan);
+  CHECK(to_seconds(free.simulation.makespan).count() ==
+        doctest::Approx(to_seconds(here.simulation.makespan).count()).epsilon(1e-6));
+  CHECK(slow.simulation.makespan > free.simulation.makespan);
 }
 
 TEST_CASE("a node's host must hold what all its devices offload") {
@@ -96,7 +96,7 @@ TEST_CASE("a node's host must hold what all its devices offload") {
   costs.stages.resize(1);
   costs.stages[0].memory.forward_bytes = 1000;
   const Layout layout{.data = 8, .offload = {.optimizer = true, .activations = true}};
-  // Of four activations two stay, and the one whose backward comes next.
+  // Two of four activations stay, and the one whose backward comes next.
   const auto bytes = host_bytes_by_rank(costs, {5000}, layout, order);
   REQUIRE(bytes.size() == 1);
   CHECK(bytes[0] > 5000);
@@ -113,16 +113,16 @@ TEST_CASE("a node's host must hold what all its devices offload") {
 TEST_CASE("a search offloads only where nothing fits otherwise") {
   const TrainingSpec training{.global_batch = 4, .sequence = 512};
   ClusterSpec cluster = hosted(1);
-  const SearchResult roomy = search_layouts(small_gpt(), cluster, training, {}, {});
+  const SearchResult roomy = found_layouts(small_gpt(), cluster, training, {}, {});
   REQUIRE(!roomy.ranked.empty());
   CHECK(roomy.ranked.front().layout.offload == Offload{});
   // 110 M parameters: 2 + 4 + 12 bytes each are 2 GB; without the 12 they fit into 1 GiB less a margin.
   cluster.device.memory_bytes = (std::int64_t{1} << 30) + (std::int64_t{1} << 28);
-  const SearchResult tight = search_layouts(small_gpt(), cluster, training, {}, {});
+  const SearchResult tight = found_layouts(small_gpt(), cluster, training, {}, {});
   REQUIRE(!tight.ranked.empty());
   CHECK(tight.ranked.front().layout.offload.optimizer);
   cluster.host.reset();
-  CHECK(search_layouts(small_gpt(), cluster, training, {}, {}).ranked.empty());
+  CHECK(found_layouts(small_gpt(), cluster, training, {}, {}).ranked.empty());
 }
 
 }  // namespace plumb::test

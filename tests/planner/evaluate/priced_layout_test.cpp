@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/price/layer/model_flops.h"
-#include "planner/search/predict.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
@@ -14,22 +14,24 @@ namespace {
 struct Priced {
   Schedule order;
   PricedLayout layout;
+  CostTable costs;
 };
 
 Priced price(const ModelSpec& model, int devices, const Layout& layout) {
   Pricing pricing(model, round_cluster(devices), kSmallTraining);
   Schedule order = order_of(kSmallTraining, layout);
   PricedLayout priced = price_layout(pricing, layout, order);
-  return {std::move(order), std::move(priced)};
+  CostTable costs = cost_table(priced);
+  return {std::move(order), std::move(priced), std::move(costs)};
 }
 
 double action_s(const Priced& priced, Op op, int stage = 0) {
-  return to_seconds(duration_of(priced.layout.costs, {.op = op, .stage = stage})).count();
+  return to_seconds(duration_of(priced.costs, {.op = op, .stage = stage})).count();
 }
 
 double collective_seconds(const Priced& priced, Op op, CollectiveKind kind, int stage = 0) {
   double sum = 0;
-  for (const Segment& segment : segments_of(priced.layout.costs, {.op = op, .stage = stage})) {
+  for (const Segment& segment : segments_of(priced.costs, {.op = op, .stage = stage})) {
     if (segment.kind == Segment::Kind::kCollective && segment.collective == kind) sum += segment.seconds.count();
   }
   return sum;
@@ -111,14 +113,14 @@ TEST_CASE("the optimizer updates all parameters, or the rank's shard") {
 
 TEST_CASE("messages are a residual stream, divided under sequence parallelism, over the link of their ranks") {
   const Priced plain = price(small_gpt(), 8, {.tensor = 4, .pipeline = 2, .microbatch = 2});
-  CHECK(plain.layout.costs.stages[0].activation_message_bytes == 2 * 512 * 1024 * 2);
-  CHECK(plain.layout.costs.stages[1].gradient_message_bytes == 2 * 512 * 1024 * 2);
-  CHECK(link_between(plain.layout.costs, 0, 1).bytes_per_second == 10e9);  // stage 1 fills the other node
+  CHECK(plain.costs.stages[0].activation_message_bytes == 2 * 512 * 1024 * 2);
+  CHECK(plain.costs.stages[1].gradient_message_bytes == 2 * 512 * 1024 * 2);
+  CHECK(link_between(plain.costs, 0, 1).bytes_per_second == 10e9);  // stage 1 fills the other node
   const Priced divided =
       price(small_gpt(), 8, {.tensor = 4, .pipeline = 2, .sequence_parallel = true, .microbatch = 2});
-  CHECK(divided.layout.costs.stages[0].activation_message_bytes == 2 * 512 * 1024 * 2 / 4);
+  CHECK(divided.costs.stages[0].activation_message_bytes == 2 * 512 * 1024 * 2 / 4);
   const Priced inside = price(small_gpt(), 4, {.pipeline = 4});
-  CHECK(link_between(inside.layout.costs, 2, 1).bytes_per_second == 100e9);
+  CHECK(link_between(inside.costs, 2, 1).bytes_per_second == 100e9);
 }
 
 TEST_CASE("the two uses of a tied table sum their gradients before the step") {
@@ -146,8 +148,9 @@ TEST_CASE("sequences beyond the learned positions are refused") {
 
 TEST_CASE("a split of the user's is taken as it is, or refused") {
   const Priced priced = price(small_gpt(), 2, {.pipeline = 2, .split = {3, 5}});
+  Pricing pricing(small_gpt(), round_cluster(2), kSmallTraining);
   CHECK(priced.layout.split == std::vector{3, 5});
-  CHECK(priced.layout.layers[0].size() == 4);
+  CHECK(layers_by_part(pricing, priced.layout.split)[0].size() == 4);
   check_refused<SpecError>([] { price(small_gpt(), 2, {.pipeline = 2, .split = {3, 4}}); }, "split 3,4", "sum up to 8");
   check_refused<SpecError>([] { price(small_gpt(), 2, {.pipeline = 2, .split = {8}}); }, "split", "each");
 }
@@ -160,12 +163,12 @@ TEST_CASE("1F1B over equal stages with free links takes (m + p - 1) of a stage's
   model.positions = 0;
   Pricing pricing(model, cluster, kSmallTraining);
   const Layout layout{.pipeline = 4};
-  const Predicted predicted = predict(pricing, layout);
+  const Evaluation predicted = evaluate(pricing, layout);
   const auto of = [&](Op op, int stage) {
-    return to_seconds(duration_of(predicted.priced.costs, {.op = op, .stage = stage})).count();
+    return to_seconds(duration_of(predicted.costs, {.op = op, .stage = stage})).count();
   };
   const double stage = of(Op::kForward, 1) + of(Op::kBackward, 1);
-  CHECK(predicted.prediction.step_time.count() ==
+  CHECK(step_time(predicted.simulation).count() ==
         doctest::Approx((16 + 3) * stage + of(Op::kOptimizerStep, 1)).epsilon(0.01));  // the two thin ends differ
 }
 
@@ -194,6 +197,54 @@ TEST_CASE("model FLOPs are 6 N + 12 L a d s a token") {
   CHECK(counted(Recompute::kFull, FlopsCount::kExecuted) == doctest::Approx(whole + layers));
   CHECK(model_flops_utilization(model, training, cluster, Seconds{model_flops_per_step(model, training) / 400e12}) ==
         doctest::Approx(1.0));
+}
+
+TEST_CASE("stages of the same layers are priced once, the first and the last by themselves") {
+  Pricing pricing(small_gpt(), round_cluster(8), kSmallTraining);
+  const Layout even{.pipeline = 8};
+  const Schedule order = order_of(kSmallTraining, even);
+  const PricedLayout prices = price_layout(pricing, even, order);
+  CHECK(prices.kind_of_stage == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2});
+  CHECK(prices.kinds.stages.size() == 3);
+  CHECK(prices.links.size() == 14);
+
+  const Layout uneven{.pipeline = 4, .split = {1, 3, 1, 3}};
+  const Schedule four = order_of(kSmallTraining, uneven);
+  CHECK(price_layout(pricing, uneven, four).kind_of_stage == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a simulation is given the prices of each stage's kind") {
+  Pricing pricing(small_gpt(), round_cluster(8), kSmallTraining);
+  for (const Layout& layout :
+       {Layout{.pipeline = 8}, Layout{.data = 2, .pipeline = 4, .zero = 1},
+        Layout{.pipeline = 4, .chunks = 2, .recompute = Recompute::kFull, .schedule = "interleaved"},
+        Layout{.tensor = 2, .pipeline = 4, .schedule = "zb-h1"}}) {
+    CAPTURE(to_text(layout));
+    const Schedule order = order_of(kSmallTraining, layout);
+    const PricedLayout prices = price_layout(pricing, layout, order);
+    const CostTable costs = cost_table(prices);
+    REQUIRE(costs.stages.size() == prices.kind_of_stage.size());
+    for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+      for (const Op op : {Op::kForward, Op::kBackward, Op::kInputGrad, Op::kOptimizerStep}) {
+        const auto at = [&](std::int32_t s) { return Action{.op = op, .stage = s}; };
+        CHECK(duration_of(costs, at(static_cast<std::int32_t>(stage))) ==
+              duration_of(prices.kinds, at(prices.kind_of_stage[stage])));
+      }
+      CHECK(costs.stages[stage].memory.forward_bytes ==
+            prices.kinds.stages[prices.kind_of_stage[stage]].memory.forward_bytes);
+    }
+    for (const StageLink& link : prices.links)
+      CHECK(link_between(costs, link.source, link.destination).latency == link.cost.latency);
+  }
+}
+
+TEST_CASE("an order's operations and hops do not depend on its micro-batches") {
+  const StageOrder few = stage_order(order_of({.global_batch = 8, .sequence = 512}, {.pipeline = 4}));
+  const StageOrder many = stage_order(order_of({.global_batch = 64, .sequence = 512}, {.pipeline = 4}));
+  CHECK(few.operations == many.operations);
+  CHECK(few.hops == many.hops);
+  CHECK(few.parts == 4);
+  CHECK(!few.copies);
 }
 
 }  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "planner/search/predict.h"
+#include "planner/evaluate/evaluation.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
@@ -19,7 +19,7 @@ UnequalStages priced_stages(const std::vector<RankMesh>& meshes, const Layout& l
 }
 
 Seconds link_time(const UnequalStages& stages, int from, int to, std::int64_t bytes) {
-  const LinkCost& link = stages.priced.costs.links.at({from, to});
+  const LinkCost& link = stages.costs.links.at({from, to});
   return link.latency + Seconds{static_cast<double>(bytes) / link.bytes_per_second};
 }
 
@@ -28,14 +28,14 @@ Seconds link_time(const UnequalStages& stages, int from, int to, std::int64_t by
 TEST_CASE("meshes of one shape are the layout itself") {
   const UnequalStages alike = priced_stages({{.data = 1, .tensor = 2}, {.data = 1, .tensor = 2}});
   Pricing pricing(preset_model("llama-3.2-1b"), round_cluster(8), kSmallTraining);
-  const PricedLayout plain = price_layout(pricing, kTwoStages, order_of(kSmallTraining, kTwoStages));
+  const CostTable plain = cost_table(price_layout(pricing, kTwoStages, order_of(kSmallTraining, kTwoStages)));
   CHECK(alike.handovers.empty());
   for (std::size_t stage = 0; stage < 2; ++stage) {
     for (const Op op : {Op::kForward, Op::kBackward, Op::kOptimizerStep}) {
       const Action action{.op = op, .stage = static_cast<std::int32_t>(stage)};
-      CHECK(duration_of(alike.priced.costs, action) == duration_of(plain.costs, action));
+      CHECK(duration_of(alike.costs, action) == duration_of(plain, action));
     }
-    CHECK(alike.priced.costs.stages[stage].memory.forward_bytes == plain.costs.stages[stage].memory.forward_bytes);
+    CHECK(alike.costs.stages[stage].memory.forward_bytes == plain.stages[stage].memory.forward_bytes);
   }
 }
 
@@ -44,12 +44,12 @@ TEST_CASE("a rank with replicas is priced as a layout of its degrees and half th
   const Layout second = stages.layouts[1];
   CHECK(std::tuple(second.data, second.tensor, second.microbatch) == std::tuple(2, 1, 1));
   Pricing pricing(preset_model("llama-3.2-1b"), round_cluster(8), kSmallTraining);
-  const PricedLayout replicated = price_layout(pricing, second, order_of(kSmallTraining, kTwoStages));
+  const CostTable replicated = cost_table(price_layout(pricing, second, order_of(kSmallTraining, kTwoStages)));
   const Action backward{.op = Op::kBackward, .stage = 1}, reduce{.op = Op::kReduceGrad, .stage = 1};
-  CHECK(duration_of(stages.priced.costs, backward) == duration_of(replicated.costs, backward));
-  CHECK(duration_of(stages.priced.costs, reduce) == duration_of(replicated.costs, reduce));
-  CHECK(duration_of(stages.priced.costs, reduce) > SimTime{0});
-  CHECK(duration_of(stages.priced.costs, {.op = Op::kReduceGrad, .stage = 0}) == SimTime{0});  // no replicas
+  CHECK(duration_of(stages.costs, backward) == duration_of(replicated, backward));
+  CHECK(duration_of(stages.costs, reduce) == duration_of(replicated, reduce));
+  CHECK(duration_of(stages.costs, reduce) > SimTime{0});
+  CHECK(duration_of(stages.costs, {.op = Op::kReduceGrad, .stage = 0}) == SimTime{0});  // no replicas
 }
 
 TEST_CASE("messages between meshes last as long as their resharding, both ways") {
@@ -63,8 +63,8 @@ TEST_CASE("messages between meshes last as long as their resharding, both ways")
       CHECK(link_time(stages, handover.source, handover.destination, handover.bytes).count() ==
             doctest::Approx(handover.chosen.time.count()).epsilon(1e-9));
     }
-    CHECK(stages.priced.costs.stages[0].activation_message_bytes == stages.handovers[0].bytes);
-    CHECK(stages.priced.costs.stages[1].gradient_message_bytes == stages.handovers[0].bytes);
+    CHECK(stages.costs.stages[0].activation_message_bytes == stages.handovers[0].bytes);
+    CHECK(stages.costs.stages[1].gradient_message_bytes == stages.handovers[0].bytes);
   }
   const UnequalStages best = priced_stages(meshes), direct = priced_stages(meshes, kTwoStages, ReshardingKind::kDirect);
   for (std::size_t i = 0; i < 2; ++i) CHECK(best.handovers[i].chosen.time <= direct.handovers[i].chosen.time);

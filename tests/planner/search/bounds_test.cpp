@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/search/enumerate.h"
-#include "planner/search/predict.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -19,15 +19,15 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
   REQUIRE(found.layouts.size() > 500);
   for (const Layout& layout : found.layouts) {
     const Schedule order = order_of(training, layout);
-    const Predicted predicted = predict(pricing, layout, order, {.record_timeline = false});
-    const SimTime bound = step_time_lower_bound(predicted.priced.costs, order, microbatches_of(training, layout));
+    const Evaluation predicted = evaluate(pricing, layout, price_layout(pricing, layout, order), order,
+                                          {.simulation = {.record_timeline = false}});
+    const SimTime bound = step_time_lower_bound(predicted.costs, order, microbatches_of(training, layout));
     CAPTURE(to_text(layout));
     CHECK(bound <= predicted.simulation.makespan);
     if (to_seconds(bound) > 0.9 * to_seconds(predicted.simulation.makespan)) ++tight;
-    const std::vector<std::int64_t> peaks = memory_in_issue_order(predicted.priced.costs, order);
+    const std::vector<std::int64_t> peaks = memory_in_issue_order(predicted.costs, order);
     // Besides, a rank holds what it has received for its next actions.
-    const std::int64_t received =
-        layout.pipeline > 1 ? 2 * predicted.priced.costs.stages[0].activation_message_bytes : 0;
+    const std::int64_t received = layout.pipeline > 1 ? 2 * predicted.costs.stages[0].activation_message_bytes : 0;
     for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
       const std::int64_t simulated = predicted.simulation.peak_memory_bytes[rank];
       CHECK(peaks[rank] <= simulated);

@@ -7,8 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/host_offload.h"
-#include "planner/search/predict.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
 

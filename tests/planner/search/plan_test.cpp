@@ -1,4 +1,5 @@
 #include "planner/search/plan.h"
+#include "planner/search/evaluate_plan.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ Plan evaluated_plan() {
             .cluster = preset_cluster("h100:8"),
             .training = {.global_batch = 16, .sequence = 512},
             .layout = {.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .schedule = "1f1b"}};
-  plan.prediction = evaluate(plan).predicted->prediction;
+  plan.prediction = prediction_of(evaluate(plan));
   return plan;
 }
 
@@ -39,7 +40,7 @@ TEST_CASE("a plan survives its file, part by part") {
 
 TEST_CASE("what a plan file predicts is what evaluating it gives") {
   const Plan again = parse_plan(to_json(evaluated_plan(), "0.1.0").dump(), "plan.json");
-  CHECK(evaluate(again).predicted->prediction == again.prediction);
+  CHECK(prediction_of(evaluate(again)) == again.prediction);
 }
 
 TEST_CASE("a prediction names every key, unknown ones as null") {
@@ -62,7 +63,7 @@ TEST_CASE("a schedule of the user's own travels with the plan") {
   const Plan again = parse_plan(to_json(plan, "").dump(), "plan.json");
   REQUIRE(again.order);
   CHECK(*again.order == *plan.order);
-  CHECK(evaluate(again).predicted->simulation.peak_activations == std::vector{8, 8});
+  CHECK(evaluate(again).simulation.peak_activations == std::vector{8, 8});
   plan.order = make_schedule("gpipe", {.ranks = 2, .microbatches = 4});
   check_refused<SpecError>([&] { evaluate(plan); }, "gpipe", "8");
 }
@@ -70,12 +71,12 @@ TEST_CASE("a schedule of the user's own travels with the plan") {
 TEST_CASE("a plan that cannot exist or does not fit is a value") {
   Plan plan = evaluated_plan();
   plan.layout.data = 4;
-  CHECK(!evaluate(plan).predicted);
+  CHECK(!evaluate(plan).exists);
   CHECK(evaluate(plan).infeasible.find("product be 8") != std::string::npos);
   plan = evaluated_plan();
   plan.cluster.device.memory_bytes = plan.cluster.device.reserved_bytes + (std::int64_t{200} << 20);
   const Evaluation evaluation = evaluate(plan);
-  CHECK(evaluation.predicted);
+  CHECK(evaluation.exists);
   CHECK(evaluation.infeasible.find("lacks") != std::string::npos);
   CHECK(evaluate(evaluated_plan()).infeasible.empty());
 }

@@ -21,10 +21,9 @@ Plan llama_plan(Layout layout, const char* cluster) {
 
 std::map<std::string, double> elasticities(const Plan& plan) {
   const Evaluation evaluation = evaluate(plan, {}, kPrivateLinks);
-  REQUIRE(evaluation.predicted);
+  REQUIRE(evaluation.exists);
   std::map<std::string, double> by_figure;
-  for (const ResourceSensitivity& by : resource_sensitivity(plan, *evaluation.predicted))
-    by_figure[by.figure] = by.elasticity;
+  for (const ResourceSensitivity& by : resource_sensitivity(plan, evaluation)) by_figure[by.figure] = by.elasticity;
   return by_figure;
 }
 
@@ -45,8 +44,8 @@ double finite_difference(const Plan& plan, const std::string& figure, const Netw
     } else {
       scale(at);
     }
-    return evaluate(plan_from_json(json, "plan"), {.record_timeline = false}, network)
-        .predicted->prediction.step_time.count();
+    const Evaluation evaluation = evaluate(plan_from_json(json, "plan"), {.record_timeline = false}, network);
+    return step_time(evaluation.simulation).count();
   };
   return (step_with(1 + kStep) - step_with(1 - kStep)) / step_with(1) / (2 * kStep);
 }
@@ -84,11 +83,10 @@ TEST_SUITE("property") {
           offloading}) {
       CAPTURE(to_text(plan.layout));
       const Evaluation evaluation = evaluate(plan);
-      REQUIRE(evaluation.predicted->network);
-      const Predicted& predicted = *evaluation.predicted;
-      const NetworkGradient gradient = *network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network);
-      CHECK(gradient.makespan == predicted.simulation.makespan);
-      for (const ResourceSensitivity& by : resource_sensitivity(plan, predicted, gradient, {})) {
+      REQUIRE(evaluation.network);
+      const NetworkGradient gradient = *network_gradient(evaluation.lowered, evaluation.costs, *evaluation.network);
+      CHECK(gradient.makespan == evaluation.simulation.makespan);
+      for (const ResourceSensitivity& by : resource_sensitivity(plan, evaluation, gradient, {})) {
         CAPTURE(by.figure);
         CHECK(by.elasticity == doctest::Approx(finite_difference(plan, by.figure, {})).epsilon(1e-2).scale(1e-2));
         ++compared;
@@ -130,9 +128,9 @@ TEST_SUITE("unit") {
 
   TEST_CASE("no elasticities are told where transfers share links or without a timeline") {
     const Plan plan = llama_plan({.data = 2, .tensor = 4, .pipeline = 2}, "h100:16");
-    CHECK(resource_sensitivity(plan, *evaluate(plan, {.record_timeline = false}, kPrivateLinks).predicted).empty());
+    CHECK(resource_sensitivity(plan, evaluate(plan, {.record_timeline = false}, kPrivateLinks)).empty());
     const Evaluation shared = evaluate(plan);
-    CHECK(resource_sensitivity(plan, *shared.predicted).empty() == (shared.predicted->simulation.engine == "events"));
+    CHECK(resource_sensitivity(plan, shared).empty() == (shared.simulation.engine == "events"));
   }
 }
 

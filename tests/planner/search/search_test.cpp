@@ -28,7 +28,7 @@ TEST_CASE("the search finds what simulating every layout finds") {
   std::vector<std::pair<SimTime, std::size_t>> all;
   const Enumeration found = enumerate_layouts(model, kShortTraining, cluster.devices, {});
   for (std::size_t i = 0; i < found.layouts.size(); ++i) {
-    const Predicted predicted = predict(pricing, found.layouts[i], {.record_timeline = false});
+    const Evaluation predicted = evaluate_sums(pricing, found.layouts[i]);
     if (!memory_shortfall(predicted.simulation.peak_memory_bytes, cluster.device)) {
       all.emplace_back(predicted.simulation.makespan, i);
     }
@@ -36,10 +36,10 @@ TEST_CASE("the search finds what simulating every layout finds") {
   std::ranges::sort(all);
   REQUIRE(all.size() > 20);
   REQUIRE(all.size() < found.layouts.size());
-  const SearchResult result = search_layouts(model, cluster, kShortTraining, {}, {.keep = 7});
+  const SearchResult result = found_layouts(model, cluster, kShortTraining, {}, {.keep = 7});
   REQUIRE(result.ranked.size() == 7);
   for (std::size_t i = 0; i < 7; ++i) {
-    CHECK(result.ranked[i].prediction.step_time == to_seconds(all[i].first));
+    CHECK(result.ranked[i].simulation.makespan == all[i].first);
     CHECK(result.ranked[i].layout == found.layouts[all[i].second]);
   }
   CHECK(result.counts.simulated < static_cast<std::int64_t>(all.size()));
@@ -48,7 +48,7 @@ TEST_CASE("the search finds what simulating every layout finds") {
 TEST_CASE("every layout that lost has a reason, and the counts add up") {
   ClusterSpec cluster = round_cluster(4);
   cluster.device.memory_bytes = std::int64_t{1} << 30;
-  const SearchResult result = search_layouts(small_gpt(), cluster, kShortTraining, {}, {.keep = 3, .explain = true});
+  const SearchResult result = found_layouts(small_gpt(), cluster, kShortTraining, {}, {.keep = 3, .explain = true});
   REQUIRE(result.ranked.size() == 3);
   CHECK(result.counts.enumerated == result.counts.too_large + result.counts.simulated + result.counts.outrun);
   CHECK(static_cast<std::int64_t>(result.rejections.size()) ==
@@ -67,10 +67,10 @@ TEST_CASE("every layout that lost has a reason, and the counts add up") {
 
 TEST_CASE("keys that are fixed restrict the search") {
   const SearchResult result =
-      search_layouts(small_gpt(), round_cluster(8), kShortTraining,
-                     parse_layout("tp=2,zero=1,schedule=interleaved,recompute=full"), {.keep = 100000});
+      found_layouts(small_gpt(), round_cluster(8), kShortTraining,
+                    parse_layout("tp=2,zero=1,schedule=interleaved,recompute=full"), {.keep = 100000});
   REQUIRE(!result.ranked.empty());
-  for (const RankedLayout& ranked : result.ranked) {
+  for (const Evaluation& ranked : result.ranked) {
     CHECK(ranked.layout.tensor == 2);
     CHECK(ranked.layout.zero == 1);
     CHECK(ranked.layout.schedule == "interleaved");
@@ -81,7 +81,7 @@ TEST_CASE("keys that are fixed restrict the search") {
 
 TEST_CASE("a layout given in full is that layout") {
   const Layout layout{.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .microbatch = 2, .schedule = "gpipe"};
-  const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kShortTraining, request_of(layout), {});
+  const SearchResult result = found_layouts(small_gpt(), round_cluster(8), kShortTraining, request_of(layout), {});
   REQUIRE(result.ranked.size() == 1);
   CHECK(result.ranked[0].layout == layout);
 }
@@ -90,8 +90,8 @@ TEST_CASE("a schedule with chunks of its own is planned with them, named or not"
   for (const std::string schedule : {"zb-v", "v-half", "dualpipev"}) {
     CAPTURE(schedule);
     const auto planned = [&](const std::string& chunks) {
-      return search_layouts(small_gpt(), round_cluster(8), kShortTraining,
-                            parse_layout("pp=2,schedule=" + schedule + chunks), {.keep = 1});
+      return found_layouts(small_gpt(), round_cluster(8), kShortTraining,
+                           parse_layout("pp=2,schedule=" + schedule + chunks), {.keep = 1});
     };
     REQUIRE(planned("").ranked.size() == 1);
     CHECK(planned("").ranked[0].layout.chunks == 2);
@@ -103,20 +103,20 @@ TEST_CASE("layouts whose micro-batches enter at both ends are planned, and their
   for (const std::string schedule : {"dualpipe", "chimera"}) {
     CAPTURE(schedule);
     const LayoutRequest request = parse_layout("pp=4,schedule=" + schedule);
-    const SearchResult all = search_layouts(small_gpt(), round_cluster(8), kShortTraining, request, {.keep = 100000});
+    const SearchResult all = found_layouts(small_gpt(), round_cluster(8), kShortTraining, request, {.keep = 100000});
     REQUIRE(all.ranked.size() > 3);
     CHECK(all.counts.outrun == 0);
-    const SearchResult best = search_layouts(small_gpt(), round_cluster(8), kShortTraining, request, {.keep = 1});
+    const SearchResult best = found_layouts(small_gpt(), round_cluster(8), kShortTraining, request, {.keep = 1});
     REQUIRE(best.ranked.size() == 1);
     CHECK(best.ranked[0].layout == all.ranked[0].layout);
-    CHECK(best.ranked[0].prediction.step_time == all.ranked[0].prediction.step_time);
+    CHECK(best.ranked[0].simulation.makespan == all.ranked[0].simulation.makespan);
   }
 }
 
 TEST_CASE("what cannot exist is infeasible, with the reason") {
   const auto reason = [](const char* request, int devices) {
     const SearchResult result =
-        search_layouts(small_gpt(), round_cluster(devices), kShortTraining, parse_layout(request), {});
+        found_layouts(small_gpt(), round_cluster(devices), kShortTraining, parse_layout(request), {});
     CHECK(result.ranked.empty());
     CHECK(!result.rejections.empty());
     return result.infeasible;
@@ -132,8 +132,8 @@ TEST_CASE("what cannot exist is infeasible, with the reason") {
 }
 
 TEST_CASE("a model too large for every layout says by how much and what would do") {
-  const SearchResult result = search_layouts(preset_model("gpt3-175b"), preset_cluster("a100:8"),
-                                             {.global_batch = 64, .sequence = 2048}, {}, {});
+  const SearchResult result = found_layouts(preset_model("gpt3-175b"), preset_cluster("a100:8"),
+                                            {.global_batch = 64, .sequence = 2048}, {}, {});
   CHECK(result.ranked.empty());
   CHECK(contains(result.infeasible, "no layout fits"));
   CHECK(contains(result.infeasible, "GiB"));
@@ -164,9 +164,10 @@ TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone
 
 TEST_CASE("the same question has the same answer") {
   const auto text = [] {
-    const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kShortTraining, {}, {.explain = true});
+    const SearchResult result = found_layouts(small_gpt(), round_cluster(8), kShortTraining, {}, {.explain = true});
     std::string all;
-    for (const RankedLayout& ranked : result.ranked) all += to_text(ranked.layout) + to_json(ranked.prediction).dump();
+    for (const Evaluation& ranked : result.ranked)
+      all += to_text(ranked.layout) + to_json(prediction_of(ranked)).dump();
     for (const Rejection& rejection : result.rejections) all += to_text(rejection.layout) + rejection.reason;
     return all;
   };
@@ -192,13 +193,13 @@ TEST_CASE("enumeration offers every key and no layout twice") {
 TEST_CASE("llama-3-8b on 16 H100s has a plan that fits, at a believable utilization") {
   const ClusterSpec cluster = preset_cluster("h100:16");
   const SearchResult result =
-      search_layouts(preset_model("llama-3-8b"), cluster, {.global_batch = 128, .sequence = 8192}, {}, {});
+      found_layouts(preset_model("llama-3-8b"), cluster, {.global_batch = 128, .sequence = 8192}, {}, {});
   REQUIRE(!result.ranked.empty());
-  const Prediction& best = result.ranked.front().prediction;
-  CHECK(!memory_shortfall(best.peak_memory_bytes, cluster.device));
-  CHECK(best.mfu_ratio > 0.3);
-  CHECK(best.mfu_ratio < 0.75);
-  CHECK(best.tokens_per_second == doctest::Approx(128 * 8192 / best.step_time.count()));
+  const Evaluation& best = result.ranked.front();
+  CHECK(!memory_shortfall(best.simulation.peak_memory_bytes, cluster.device));
+  CHECK(best.rates.mfu_ratio > 0.3);
+  CHECK(best.rates.mfu_ratio < 0.75);
+  CHECK(best.rates.tokens_per_second == doctest::Approx(128 * 8192 / step_time(best.simulation).count()));
 }
 
 }  // namespace plumb::test

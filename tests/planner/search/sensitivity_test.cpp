@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
 #include "planner/spec/stack_spec.h"
 #include "tests/planner/fixtures.h"
@@ -167,10 +168,9 @@ void set_number(json& document, const std::string& path, const json& value) {
 double watched(const json& plan_json, Watch watch) {
   const Plan plan = plan_from_json(plan_json, "plan");
   const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
-  REQUIRE(evaluation.predicted);
-  const Prediction& prediction = evaluation.predicted->prediction;
-  if (watch == Watch::kTime) return prediction.step_time.count();
-  const auto peak = static_cast<double>(prediction.peak_memory_bytes[0]);
+  REQUIRE(evaluation.exists);
+  if (watch == Watch::kTime) return step_time(evaluation.simulation).count();
+  const auto peak = static_cast<double>(evaluation.simulation.peak_memory_bytes[0]);
   return watch == Watch::kMemory
              ? peak
              : peak - static_cast<double>(plan.cluster.device.memory_bytes - plan.cluster.device.reserved_bytes);

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/evaluate/layout_order.h"
+#include "planner/search/evaluate_plan.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
@@ -37,8 +39,9 @@ TEST_CASE("each value gives a row, in order, and the table is the product of the
   CHECK(rows[0].values[0].second == 5);
   CHECK(rows[1].values[1].second == 80);
   CHECK(rows[3].values[0].second == 50);
-  CHECK(rows[0].prediction->step_time > rows[3].prediction->step_time);   // slower gradients
-  CHECK(rows[0].prediction->step_time == rows[1].prediction->step_time);  // memory that suffices does not change time
+  CHECK(rows[0].prediction->step.makespan > rows[3].prediction->step.makespan);  // slower gradients
+  CHECK(rows[0].prediction->step.makespan ==
+        rows[1].prediction->step.makespan);  // memory that suffices does not change time
   CHECK(!rows[2].prediction);
   CHECK(rows[2].infeasible.find("lacks") != std::string::npos);
 }
@@ -47,7 +50,7 @@ TEST_CASE("a row is the plan with that value") {
   Plan plan = plan_of_16();
   const auto rows = whatif(plan, {parse_variation("training.global_batch=64")});
   plan.training.global_batch = 64;
-  CHECK(rows[0].prediction == evaluate(plan).predicted->prediction);
+  CHECK(rows[0].prediction == prediction_of(evaluate(plan)));
 }
 
 TEST_CASE("any part of the plan can be varied by its dotted path") {
@@ -67,8 +70,8 @@ TEST_CASE("a layout that no longer fits its cluster is a row that says so; repla
   CHECK(kept[1].prediction);
   const auto replanned = whatif(plan_of_16(), {parse_variation("devices=8,16")}, {.replan = true});
   CHECK(replanned[0].prediction);
-  CHECK(replanned[1].prediction->step_time < replanned[0].prediction->step_time);
-  CHECK(replanned[1].prediction->step_time <= kept[1].prediction->step_time);
+  CHECK(replanned[1].prediction->step.makespan < replanned[0].prediction->step.makespan);
+  CHECK(replanned[1].prediction->step.makespan <= kept[1].prediction->step.makespan);
 }
 
 TEST_CASE("replanning keeps the layout keys that vary") {

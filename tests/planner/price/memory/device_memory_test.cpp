@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/priced_layout.h"
-#include "planner/search/predict.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -14,7 +14,7 @@ namespace {
 /// Returns the memory of the first stage.
 StageMemory memory_on(const ClusterSpec& cluster, const Layout& layout) {
   Pricing pricing(small_gpt(), cluster, kSmallTraining);
-  return price_layout(pricing, layout, order_of(kSmallTraining, layout)).costs.stages.front().memory;
+  return price_layout(pricing, layout, order_of(kSmallTraining, layout)).kinds.stages.front().memory;
 }
 
 /// Returns a GPU that was calibrated with Plumb's own kernels.

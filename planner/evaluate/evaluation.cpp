@@ -1,0 +1,104 @@
+#include "planner/evaluate/evaluation.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "planner/evaluate/topology_links.h"
+#include "planner/price/layer/model_flops.h"
+#include "schedules/limits.h"
+#include "simulator/steady_state.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// The layout with its prices, before a schedule is simulated.
+Evaluation priced_evaluation(const Pricing& pricing, const Layout& layout, PricedLayout priced) {
+  Evaluation result{.layout = layout, .priced = std::move(priced)};
+  result.costs = cost_table(result.priced);
+  result.layers = layers_by_part(pricing, result.priced.split);
+  return result;
+}
+
+/// Returns why links are private although shared ones were asked for: replicas that are not alike can be too many to
+/// simulate one by one. Empty where they need not be. What was asked for by name (slow ranks, degraded links, every
+/// replica) is never left out.
+std::string why_private(const Evaluation& evaluation, const NetworkSpec& network, const NetworkOptions& options) {
+  if (options.replicas == Replicas::kUnfolded || !options.slow.empty() || !options.degraded.empty()) return {};
+  if (action_count(evaluation.lowered) * network.replicas <= kMostSimulatedActions) return {};
+  if (simulated_actions(evaluation.lowered, evaluation.costs, network) <= kMostSimulatedActions) return {};
+  return fmt::format(
+      "the {} replicas are not alike and too many to simulate one by one: every transfer has its links "
+      "to itself",
+      network.replicas);
+}
+
+}  // namespace
+
+StepRates rates_of(const Pricing& pricing, const ClusterSpec& cluster, SimTime makespan) {
+  const Seconds step_time = to_seconds(makespan);
+  const TrainingSpec& training = pricing.training();
+  return {.samples_per_second = static_cast<double>(training.global_batch) / step_time.count(),
+          .tokens_per_second =
+              has_sequence(pricing.model()) ? static_cast<double>(tokens_per_step(training)) / step_time.count() : 0,
+          .mfu_ratio = flops_utilization(pricing.flops_per_step(), training, cluster, step_time)};
+}
+
+Prediction prediction_of(const Evaluation& evaluation) {
+  return {.step = evaluation.simulation, .rates = evaluation.rates};
+}
+
+std::vector<std::string> notes_of(const Evaluation& evaluation) {
+  std::vector<std::string> notes = evaluation.priced.notes;
+  if (!evaluation.why_private.empty()) notes.push_back(evaluation.why_private);
+  return notes;
+}
+
+Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced, const Schedule& order,
+                    const EvaluationOptions& options) {
+  Evaluation result = priced_evaluation(pricing, layout, std::move(priced));
+  result.lowered = lowered_for(layout, order, buckets_by_stage(result.priced), options.receives);
+  const std::optional<NetworkOptions>& network = options.network;
+  NetworkSpec shared;
+  if (network && network->topology) {
+    result.costs =
+        with_topology_links(std::move(result.costs), *network->topology, replica_grid_of(layout), result.lowered);
+  }
+  if (network) {
+    shared = cluster_network(pricing.cluster(), replica_grid_of(layout),
+                             {.ranks = grid_of(layout), .experts = expert_grid_of(layout)}, result.lowered,
+                             result.costs, *network);
+    result.why_private = why_private(result, shared, *network);
+    if (!result.why_private.empty()) shared = {};
+  }
+  result.simulation = simulate(result.lowered, result.costs, shared, options.simulation,
+                               network ? network->replicas : Replicas::kFolded);
+  result.rates = rates_of(pricing, pricing.cluster(), result.simulation.makespan);
+  if (result.simulation.engine == "events") result.network = std::move(shared);
+  return result;
+}
+
+Evaluation evaluate(Pricing& pricing, const Layout& layout, const EvaluationOptions& options) {
+  EvaluationOptions trusted = options;
+  trusted.simulation.validate = false;  // an order of the catalogue is valid, and lowering keeps it so
+  const Schedule order = order_of(pricing.training(), layout);
+  return evaluate(pricing, layout, price_layout(pricing, layout, order), order, trusted);
+}
+
+Evaluation evaluate_sums(Pricing& pricing, const Layout& layout, PricedLayout priced, Sends sends) {
+  Evaluation result = priced_evaluation(pricing, layout, std::move(priced));
+  const std::vector<int> buckets = buckets_by_stage(result.priced);
+  const RepeatingSchedule repeating{
+      .lowered = [&](int microbatches) { return lowered_for(layout, order_of(layout, microbatches), buckets); },
+      .microbatches = static_cast<int>(microbatches_of(pricing.training(), layout)),
+      .period = order_period(pricing.training(), layout)};
+  result.simulation = simulate_repeating(repeating, result.costs, sends);
+  result.rates = rates_of(pricing, pricing.cluster(), result.simulation.makespan);
+  return result;
+}
+
+Evaluation evaluate_sums(Pricing& pricing, const Layout& layout) {
+  return evaluate_sums(pricing, layout, price_layout(pricing, layout, short_order_of(pricing.training(), layout)));
+}
+
+}}  // namespace plumb::planner

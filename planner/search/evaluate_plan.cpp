@@ -1,0 +1,70 @@
+#include "planner/search/evaluate_plan.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "planner/evaluate/host_offload.h"
+#include "planner/search/bounds.h"
+#include "planner/search/fit_advisor.h"
+#include "planner/search/layout_conflict.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// The evaluation of a layout that cannot exist; nothing if it can.
+std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
+  const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout);
+  if (!conflict) return std::nullopt;
+  return Evaluation{
+      .layout = plan.layout, .infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict), .exists = false};
+}
+
+/// True if the network is the cluster's own with nothing wrong with it.
+bool is_plain(const NetworkOptions& network) {
+  return network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty() && !network.topology;
+}
+
+bool is_long_run(const Plan& plan) {
+  constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
+  return microbatches_of(plan.training, plan.layout) * plan.layout.pipeline >= kLongRun;
+}
+
+/// Returns why the layout does not fit devices and hosts; empty if it does.
+std::string why_too_large(Pricing& pricing, const Plan& plan, const Evaluation& evaluation) {
+  if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, plan.cluster.device)) {
+    FitAdvisor advisor(pricing, {});
+    return fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
+  }
+  if (plan.layout.offload == Offload{}) return {};
+  const auto host = host_bytes_by_rank(evaluation.costs, host_optimizer_bytes_by_stage(evaluation.priced), plan.layout,
+                                       order_of(plan));
+  const auto reason = host_shortfall(plan.cluster, plan.layout, host);
+  return reason ? fmt::format("{}: {}", to_text(plan.layout), *reason) : std::string();
+}
+
+}  // namespace
+
+Evaluation evaluate(Pricing& pricing, const Plan& plan, std::optional<PricedLayout> priced,
+                    const EvaluationOptions& options) {
+  if (auto told = evaluation_of_conflict(plan)) return std::move(*told);
+  const bool only_sums = !plan.order && !options.simulation.record_timeline && is_long_run(plan) &&
+                         (!options.network || is_plain(*options.network));
+  const Schedule order = only_sums ? short_order_of(plan.training, plan.layout) : order_of(plan);
+  if (!priced) priced = price_layout(pricing, plan.layout, order);
+  Evaluation result = only_sums ? evaluate_sums(pricing, plan.layout, std::move(*priced), options.simulation.sends)
+                                : evaluate(pricing, plan.layout, std::move(*priced), order, options);
+  result.infeasible = why_too_large(pricing, plan, result);
+  return result;
+}
+
+Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const NetworkOptions& network,
+                    Receives receives) {
+  // The conflict is told before anything that pricing refuses.
+  if (auto told = evaluation_of_conflict(plan)) return std::move(*told);
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  return evaluate(pricing, plan, std::nullopt, {.simulation = options, .network = network, .receives = receives});
+}
+
+}}  // namespace plumb::planner
