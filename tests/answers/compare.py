@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Asks two builds of plumb the same questions (commands.txt) and compares every byte of their answers: stdout, stderr,
-exit code and the files that they write. For changes of structure, which may change no answer.
+exit code and the files that they write. It serves changes of structure, which may change no answer.
 
 usage: compare.py PLUMB_BEFORE PLUMB_AFTER [SHARED]
 """
@@ -20,7 +20,7 @@ def questions(shared):
 
 
 def answers(plumb, commands):
-    """[(command, stdout, stderr, exit code)], and the bytes of each file that was written."""
+    """Returns [(command, stdout, stderr, exit code)], and the bytes of each file that was written."""
     with tempfile.TemporaryDirectory() as folder:
         given = []
         for command in commands:

@@ -1,8 +1,8 @@
-// How long does one price of a collective take? NCCL's model weighs every algorithm and protocol anew for each.
+// Measures the time of one price of a collective. NCCL's model weighs every algorithm and protocol anew for each.
 //
 //   collectives_bench
 //
-// A layout's estimate asks for about two prices a pipeline rank, with those of its layers kept.
+// A layout's estimate asks for about two prices for each pipeline rank, since the prices of its layers are kept.
 
 #include <cstdlib>
 #include <utility>
@@ -19,7 +19,7 @@ using namespace plumb::test;
 
 constexpr int kPrices = 100'000;
 
-/// Nanoseconds of one price.
+/// Returns the nanoseconds of one price.
 double nanoseconds(const CollectivePrices& prices, const GroupPlacement& group, CollectiveKind kind) {
   double sum = 0;
   const double seconds = fastest_seconds(5, [&] {

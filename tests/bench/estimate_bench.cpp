@@ -1,11 +1,11 @@
-// How long does one layout's whole estimate take without a simulation: the prices of every operation, message and
-// collective of every stage, their memory, the step's lower bound and each rank's peak memory? Stages that are alike
-// are priced once. Beside it stands the same laid out by stage, as a simulation wants it.
+// Measures the time of one layout's whole estimate without a simulation: the prices of every operation, message and
+// collective of every stage, their memory, the step's lower bound and each rank's peak memory. Stages that are alike
+// are priced once. The time with the prices laid out by stage, as a simulation needs them, is printed beside it.
 //
 //   estimate_bench [repeats]
 //
-// Tables are warm, as in a search: placements and layers of this layout have been priced before, the schedule's order
-// is at hand with what estimates ask of it.
+// Tables are warm, as in a search: placements and layers of this layout have been priced before, and the schedule's
+// order exists with the numbers that estimates ask of it.
 
 #include <cstdlib>
 

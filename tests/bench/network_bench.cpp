@@ -1,9 +1,9 @@
-// How fast are the shared links, and how far is that from what this machine could do at best?
+// Measures how fast shared links are simulated, against a bound of this machine.
 //
 //   network_bench [tensor] [pipeline] [data] [microbatches]     (default 8 16 128 16: 16,384 ranks, one by one)
 //
-// The bound of a flow's end: a binary heap of as many entries as there are components, popped and pushed once an end
-// (the "hold" model), measured here. No event-driven simulation can do with less.
+// The bound of a flow's end is measured here: a binary heap of as many entries as there are components is popped and
+// pushed once for each end (the "hold" model). No event-driven simulation can do with less.
 
 #include <algorithm>
 #include <cstdio>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace plumb;
 
-/// Processor time, so that what else runs on the machine does not count.
+/// Returns processor time, so that other programs on the machine do not count.
 double now_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
@@ -39,7 +39,7 @@ double peak_resident_gb() {
   return 0;
 }
 
-/// Pops and pushes a second on a heap of 24-byte entries.
+/// Returns the pops and pushes a second on a heap of 24-byte entries.
 double holds_per_second(std::size_t entries) {
   struct Entry {
     std::int64_t time, order, payload;
@@ -64,8 +64,8 @@ double holds_per_second(std::size_t entries) {
   return kHolds / seconds;
 }
 
-/// Ends a second where `group` flows at a time meet: each crosses its own link and the link of its group. Whoever ends
-/// starts again with another length.
+/// Prints the ends a second where `group` flows at a time share a link. A flow that ends starts again with another
+/// length.
 void bench_flows(const char* what, int flows, int group, std::int64_t ends) {
   std::vector<Route> routes;
   const int groups = flows / group;
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   {
     const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 64, .microbatches = 256}));
     const CostTable costs = costs_of(schedule, 1e-3, 20'000'000, 45e9);
-    // Both directions of every boundary share one link, so that every message is a flow.
+    // Both directions of a boundary share one link, so that every message is a flow.
     NetworkSpec network;
     for (int s = 0; s < 64; ++s) {
       network.links.push_back({"boundary", 45e9});

@@ -1,12 +1,12 @@
-// What the replay loop costs: training steps by replay() against the same stages called by hand, by turns.
+// Measures the cost of the replay loop: training steps by replay() alternate with the same stages called by hand.
 //
 //   build/tests/bench/replay_bench [HIDDEN PAIRS]
 //
-// Two figures for each size. "Against a loop by hand" is the median over pairs of steps, the order of a pair changing
-// from one to the next, with the interval in which the median lies; other work on the machine widens it. "Outside the
-// stages" is what of the replayed steps is not inside a stage's methods (their calls timed, which counts as outside):
-// it needs no second run, and with two ranks the messages, their sums, wake-ups and waits are in it. All in processor
-// time of the ranks' threads.
+// There are two figures for each size, both in processor time of the ranks' threads. "Against a loop by hand" is the
+// median over pairs of steps, with the interval in which the median lies; the order of a pair changes from one to the
+// next, and other work on the machine widens the interval. "Outside the stages" is the part of the replayed steps that
+// is not inside a stage's methods. The timing of their calls counts as outside. It needs no second run; with two ranks
+// it includes the messages, their sums, wake-ups and waits.
 
 #include <algorithm>
 #include <barrier>
@@ -55,7 +55,7 @@ class WatchedStage : public Stage {
   std::int64_t input_elements(int slice) const override { return stage_.input_elements(slice); }
   std::int64_t output_elements(int slice) const override { return stage_.output_elements(slice); }
 
-  // What 1F1B without replicas does not ask for.
+  // 1F1B without replicas does not call these.
   void recompute(MicrobatchSlice) override { std::abort(); }
   Tensor input_grad(MicrobatchSlice, Tensor) override { std::abort(); }
   void weight_grad(MicrobatchSlice) override { std::abort(); }
@@ -87,7 +87,8 @@ class WatchedStage : public Stage {
   Stage& stage_;
 };
 
-/// The stages of a small transformer with four blocks, one for each rank, and what their replay needs.
+/// The stages of a small transformer with four blocks, one stage for each rank, and the objects that their replay
+/// needs.
 struct Bench {
   Bench(std::int64_t hidden, int ranks)
       : plan(plan_replay(lower(make_schedule("1f1b", {.ranks = ranks, .microbatches = kMicrobatches})),
@@ -172,11 +173,11 @@ MedianInterval interval_of(const std::vector<double>& ratios) {
 }
 
 struct Outside {
-  double ratio = 0;    // of the step's processor time
-  double seconds = 0;  // of a call of a stage
+  double ratio = 0;    // share of the step's processor time
+  double seconds = 0;  // time for each call of a stage
 };
 
-/// Over `steps` replays on all ranks at once, after one that is not counted.
+/// Returns the figures over `steps` replays on all ranks at once, after one replay that is not counted.
 Outside outside_the_stages(std::int64_t hidden, int ranks, int steps) {
   Bench bench(hidden, ranks);
   std::vector<double> all(static_cast<std::size_t>(ranks)), inside(all);

@@ -1,10 +1,10 @@
-// How fast are schedules made, lowered and validated, and how far is that from what this machine's memory allows?
+// Measures how fast schedules are made, lowered and validated, against the bound of this machine's memory.
 //
 //   schedules_bench [repeats]      (default 5; three schedules of 10^6 compute actions on 64 ranks)
 //
-// The bound: the bytes that the three steps have to move once (the order written, read and written again with its
-// messages, and that read by the validator: 12 bytes an action each time), at the bandwidth of a triad measured here
-// on one core. A ratio of 1 would be as fast as memory alone.
+// The bound is the bytes that the three steps have to move once, at the bandwidth of a triad measured here on one core.
+// The order is written, read and written again with its messages, and the validator reads the result: 12 bytes an
+// action each time. A ratio of 1 would be as fast as memory alone.
 
 #include <cstdlib>
 

@@ -1,11 +1,11 @@
-// How fast is the simulator, and how far is that from what this machine's memory allows?
+// Measures how fast the simulator is, against the bound of this machine's memory.
 //
 //   simulate_bench                             small and middle schedules
 //   simulate_bench [ranks] [microbatches]      the compiled engine's pass on lowered 1F1B (1024 8192: 16.8 M compute
 //                                              actions, under 2 GB)
 //
-// The bound of the pass: 28 bytes for each compute action (20 in, 8 out; messages count for nothing) at the bandwidth
-// of a triad measured here, on the same core. A ratio of 1 would be a pass as fast as memory alone.
+// The bound of the pass is 28 bytes for each compute action (20 read, 8 written; messages count for nothing) at the
+// bandwidth of a triad measured here, on the same core. A ratio of 1 would be a pass as fast as memory alone.
 
 #include <cstdlib>
 #include <optional>
@@ -27,7 +27,7 @@ using namespace plumb::test;
 
 constexpr double kBytesPerComputeAction = 28;
 
-/// Lowering, compiling, one pass and a whole simulation of a schedule.
+/// Times lowering, compiling, one pass and a whole simulation of a schedule.
 void time_schedule(const char* name, const ScheduleParameters& parameters, int repeats, double triad) {
   Schedule order = make_schedule(name, parameters);
   const auto compute_actions = static_cast<double>(action_count(order));
@@ -58,7 +58,7 @@ void time_schedule(const char* name, const ScheduleParameters& parameters, int r
       rate * kBytesPerComputeAction / triad, again * 1e3, (lowering + compiling + again) * 1e3, peak_resident_mb());
 }
 
-/// A schedule from its name to its sums, and to its timeline, validated or not, under both ways of sending.
+/// Times a simulation to its sums and to its timeline, with validation or without, under both ways of sending.
 void time_simulations(const char* name, const ScheduleParameters& parameters, int repeats) {
   const Schedule lowered = lower(make_schedule(name, parameters));
   const CostTable costs = chunk_cost_table(static_cast<int>(lowered.stages.size()), {.hop_latency = Seconds{0.01}});
@@ -73,7 +73,7 @@ void time_simulations(const char* name, const ScheduleParameters& parameters, in
       milliseconds({.sends = Sends::kRendezvous, .validate = false, .record_timeline = false}));
 }
 
-/// The sums of 1F1B on 16 ranks, from the name of the schedule on.
+/// Times the sums of 1F1B on 16 ranks, with making and lowering the schedule.
 void time_steady_state(int microbatches, int repeats) {
   const auto lowered = [](int m) { return lower(make_schedule("1f1b", {.ranks = 16, .microbatches = m})); };
   const CostTable costs = chunk_cost_table(16, {.hop_latency = Seconds{0.01}});

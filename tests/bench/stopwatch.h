@@ -1,5 +1,5 @@
 #pragma once
-// What the benchmarks share: the fastest of several runs, the memory bandwidth of one core, the resident set.
+// The benchmarks share these: the fastest of several runs, the memory bandwidth of one core, the resident set.
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,14 +10,15 @@
 
 namespace plumb::test {
 
-/// Seconds of processor time that this thread has used: time in which other programs hold the core does not count.
+/// Returns the seconds of processor time that this thread has used. Time in which other programs hold the core does not
+/// count.
 inline double thread_seconds() {
   std::timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Seconds of the fastest of `repeats` runs.
+/// Returns the seconds of the fastest of `repeats` runs.
 template <typename Run>
 double fastest_seconds(int repeats, Run run) {
   double fastest = 1e300;
@@ -29,8 +30,8 @@ double fastest_seconds(int repeats, Run run) {
   return fastest;
 }
 
-/// Bytes a second that the triad a[i] = b[i] + s * c[i] reads and writes on one core (STREAM, McCalpin 1995: 24 bytes
-/// an element). The arrays hold 64 MB each.
+/// Returns the bytes a second that the triad a[i] = b[i] + s * c[i] reads and writes on one core (STREAM, McCalpin
+/// 1995: 24 bytes an element). The arrays hold 64 MB each.
 inline double triad_bytes_per_second() {
   constexpr std::size_t kElements = 8'000'000;
   std::vector<double> a(kElements, 0.0);
@@ -43,7 +44,7 @@ inline double triad_bytes_per_second() {
   return 3.0 * sizeof(double) * kElements / seconds;
 }
 
-/// The largest resident set so far, in MB; 0 where the system does not say.
+/// Returns the largest resident set so far, in MB; 0 where the system does not say.
 inline double peak_resident_mb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Real numerics on this machine, predicted and run: calibrates, plans gpt-micro on 2 ranks, validates, and writes a page.
+"""Predicts and runs a training on this machine: calibrates, plans gpt-micro on 2 ranks, validates, and writes a page.
 
     tests/bench/validation_page.py build/tools/plumb [-o docs/validation.md] [--repeat 3] [--steps 10] [--budget 30]
 
-On a quiet machine the step is to be predicted within 5 %; the page has the load beside what was measured.
+On a quiet machine the step is to be predicted within 5 %. The page has the load beside the measurements.
 """
 
 import argparse
@@ -25,7 +25,8 @@ def milliseconds(seconds):
 
 
 def cause_rows(answer):
-    """By kind of cause: what was predicted and measured on the critical path, and its share of the step's error."""
+    """Returns a row for each kind of cause: its predicted and measured time on the critical path, and its share of the
+    step's error."""
     sums = {}
     for cause in answer["causes"]:
         entry = sums.setdefault(cause["cause"], [0.0, 0.0])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sums up a meson test log: programs that print their cases by these, other tests as one each.
+"""Sums up a meson test log. A program that prints its cases counts by these, and another test counts as one.
 
-The last line is "N passed, N failed"; skipped tests are named above it with their reason.
+The last line is "N passed, N failed". Skipped tests are named above it with their reason.
 """
 import json
 import re
@@ -25,7 +25,7 @@ def main(path):
             failed += test["result"] != "OK"
         for skipped in re.findall(r"MESSAGE: (skipped: .*)", test.get("stdout", "")):
             print(skipped)
-        for reason in re.findall(r"\.\.\. skipped ['\"](.*)['\"]$", test.get("stderr", ""), re.MULTILINE):  # unittest's
+        for reason in re.findall(r"\.\.\. skipped ['\"](.*)['\"]$", test.get("stderr", ""), re.MULTILINE):  # unittest
             print(f"skipped: in {test['name']}: {reason}")
     print(f"{passed} passed, {failed} failed")
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Compiles headers by themselves, so that each includes what it needs: those that the latest commits changed, or with
---all every one. With --seconds N it begins no more after so long and says so: what changed last has been compiled then.
+"""Compiles headers by themselves, so that each includes what it needs.
+
+It compiles the headers that the latest commits changed, or every header with --all. With --seconds N it begins no more
+after so long and says so. The newest changes are compiled first.
 
 usage: headers_alone.py ROOT [--all | --seconds N] COMPILER...
 """

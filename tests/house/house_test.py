@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks a small house on purpose, one rule at a time: the checks of this folder must say so.
+"""Breaks a small tree of sources on purpose, one rule at a time. The checks of this folder must find each fault.
 
 usage: house_test.py COMPILER...
 """
@@ -22,7 +22,7 @@ SOUND = {
     "schedules/passes/lower.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 3;\n\nint half(int x) {\n  return x / 2;\n}\n\n}  // namespace"),
     "simulator/engine/engine.h": header("simulator", "struct Engine {\n  Action next;\n};", '\n#include "schedules/action.h"\n'),
 }
-# What is broken: the files that do it, the check, and what it must say.
+# Each entry breaks a rule: the files that do so, the check, and the words that it must print.
 BROKEN = {
     "a type defined twice": (
         {"executor/memory.h": header("executor", "struct Engine {\n  int bytes = 0;\n};")},

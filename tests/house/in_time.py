@@ -1,4 +1,4 @@
-"""Checks of many files on all cores, as far as there is time."""
+"""Checks many files on all cores, as far as there is time."""
 import concurrent.futures
 import os
 import sys
@@ -6,17 +6,17 @@ import time
 
 
 def seconds_allowed():
-    """What stands behind --seconds on the command line; no bound without it."""
+    """Returns the number behind --seconds on the command line; infinity without it."""
     return float(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else float("inf")
 
 
 def checked_in_time(check, items, seconds):
-    """(item, check(item)) in order; None for those that could not begin within so many seconds."""
+    """Yields (item, check(item)) in order, or (item, None) for a check that could not begin within so many seconds."""
     ends = time.monotonic() + seconds
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from zip(items, pool.map(lambda item: check(item) if time.monotonic() < ends else None, items))
 
 
 def told(left):
-    """What is said of the files that had no time."""
+    """Returns the words about the files that had no time."""
     return f"; {left} more had no time" if left else ""

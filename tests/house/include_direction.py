@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes follow the arrows of the house: between the top folders, and between the rooms inside each.
+"""Checks that includes follow the arrows between the top folders, and between the rooms inside each folder.
 
 usage: include_direction.py ROOT
 """
@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-# folder -> what it may include besides itself; "folder/file.h" stands for that file alone.
+# A folder may include itself and the folders of its list; "folder/file.h" stands for that file alone.
 ALLOWED = {
     "schedules": [],
     "traces": ["schedules"],
@@ -17,7 +17,7 @@ ALLOWED = {
     "executor": ["schedules", "traces", "kernels"],
     "tools": ["schedules", "traces", "simulator", "kernels", "planner", "executor"],
 }
-# room -> the rooms of the same folder that it may include.
+# A room may include itself and the rooms of its list, which are of the same folder.
 ROOMS = {
     "schedules/forms": ["schedules"],
     "schedules/passes": ["schedules", "schedules/dependencies"],
@@ -114,7 +114,7 @@ ROOMS = {
     "traces/draw": ["traces"],
 }
 
-# Rooms that still include each other in a circle. This list may only shrink.
+# These rooms still include each other in a circle. The list may only shrink.
 TIED = [
     {"executor", "executor/cpu", "executor/cpu/layers", "executor/cpu/parameters", "executor/data",
      "executor/division", "executor/training", "executor/transport"},
@@ -130,7 +130,7 @@ def room_of(path):
 
 
 def includes(root):
-    """(including file, line, included file) of all folders."""
+    """Yields (including file, line, included file) of all folders."""
     for folder in ALLOWED:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in SOURCES:
@@ -153,7 +153,7 @@ def violations(root):
 
 
 def reached_from(room):
-    """All rooms that one may include, over others too."""
+    """Returns all rooms that a room may include, directly or over others."""
     found, left = set(), list(ROOMS.get(room, []))
     while left:
         next_room = left.pop()
@@ -164,7 +164,8 @@ def reached_from(room):
 
 
 def circles():
-    """Faults of the table itself: rooms that reach each other must be tied, and tied rooms must reach each other."""
+    """Yields the faults of the table itself: rooms that reach each other must be tied, and tied rooms must reach each
+    other."""
     reached = {room: reached_from(room) for room in ROOMS}
     for room in ROOMS:
         tied = next((rooms for rooms in TIED if room in rooms), {room})

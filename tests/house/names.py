@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the house's rules of names, on sources as clang-format leaves them (what a namespace holds begins a line):
+"""Checks the rules of names on sources that clang-format has formatted (declarations in a namespace begin a line):
 
-* a top folder's code stands in the namespace of the folder, inside plumb; that of tests/ in plumb::test;
+* a top folder's code stands in the namespace of the folder, inside plumb, and the code of tests/ in plumb::test;
 * no type, and no inline function of the same parameters, is defined in two places;
 * names in anonymous namespaces are distinct within a folder, so that its units can be joined.
 
@@ -23,7 +23,7 @@ OUTSIDE_ALLOWED = re.compile(r"^(?:extern |#|//|/\*| |\}|\)|$|extern \"C\"|int m
 
 
 def parts_of(path):
-    """[(line number, line, place)] where place is "outside", "named" or "anonymous"."""
+    """Yields (line number, line, place), where place is "outside", "named", "anonymous", or "opens" for a namespace."""
     places = []
     for number, line in enumerate(open(path, encoding="utf-8"), 1):
         line = line.rstrip("\n")
@@ -43,7 +43,7 @@ def parts_of(path):
 
 
 def joined(lines, index, first):
-    """The text of a declaration's parameters, to the bracket that closes them."""
+    """Returns the text of a declaration's parameters, to the bracket that closes them."""
     text, depth = first, 1
     while True:
         for at, letter in enumerate(text):
@@ -57,7 +57,7 @@ def joined(lines, index, first):
 
 
 def definitions(root, path):
-    """[(name, kind, parameters, place, line number)] of what begins a line inside a namespace."""
+    """Yields (name, kind, parameters, place, line number) of each definition that begins a line inside a namespace."""
     lines = list(parts_of(f"{root}/{path}"))
     for index, (number, line, place) in enumerate(lines):
         if place not in ("named", "anonymous"):
@@ -74,7 +74,7 @@ def definitions(root, path):
 
 def outside_its_namespace(root, path):
     folder = path.split("/")[0]
-    # Tests stand in the namespace of a folder where they play one of its functions.
+    # Tests open the namespace of a folder where they define one of its functions in its place.
     wanted = ("namespace plumb::test", "namespace plumb { inline namespace ") if folder == "tests" else (
         f"namespace plumb {{ inline namespace {folder} {{",)
     for number, line, place in parts_of(f"{root}/{path}"):

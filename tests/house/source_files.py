@@ -1,18 +1,18 @@
-"""Which of the repository's own source files there are, and which of them the latest commits changed.
+"""Lists the repository's own source files, and those of them that the latest commits changed.
 
-Commits that .git-blame-ignore-revs lists (renamings and formatting of the whole tree) change nothing here.
+Commits that .git-blame-ignore-revs lists (renamings and formatting of the whole tree) do not count as changes.
 """
 import pathlib
 import subprocess
 import sys
 
 FOLDERS = ["schedules", "traces", "simulator", "kernels", "planner", "executor", "tools"]
-COMMITS = 20  # steps of the main line; what is older was read when it was new
-NEEDS_CUDA = "executor/cuda/"  # compiled with the toolkit only
+COMMITS = 20  # steps of the main line; older commits were checked when they were new
+NEEDS_CUDA = "executor/cuda/"  # these files compile with the toolkit only
 
 
 def source_files(root, endings, folders=tuple(FOLDERS)):
-    """Paths from the root, in order, of files with one of the endings."""
+    """Returns the paths from the root, in order, of files with one of the endings."""
     root = pathlib.Path(root)
     found = []
     for folder in folders:
@@ -26,7 +26,8 @@ def _git(root, *arguments):
 
 
 def changed_files(root, endings, folders=tuple(FOLDERS), commits=COMMITS):
-    """Those of source_files() that the last commits or the working tree changed, the newest first; all outside of git."""
+    """Returns the members of source_files() that the last commits or the working tree changed, the newest first; all of
+    them outside of git."""
     every = source_files(root, endings, folders)
     revisions = _git(root, "log", "--first-parent", f"-{commits}", "--format=%H")
     if revisions is None:
@@ -42,5 +43,5 @@ def changed_files(root, endings, folders=tuple(FOLDERS), commits=COMMITS):
     return [path for path in dict.fromkeys(changed) if path in known]
 
 
-if __name__ == "__main__":  # source_files.py ROOT ENDING: those that changed, a line each
+if __name__ == "__main__":  # source_files.py ROOT ENDING prints the changed files, a line each
     print("\n".join(path for path in changed_files(sys.argv[1], [sys.argv[2]]) if not path.startswith(NEEDS_CUDA)))

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles units by themselves, without writing objects: the builds join them, so that one could lean on what its
-neighbour includes. Those that the latest commits changed, or with --all every one and the tests'. With --seconds N it
-begins no more after so long and says so: what changed last has been compiled then.
+"""Compiles units by themselves, without writing objects. The builds join units, so that one could depend on an include
+of its neighbour.
 
-usage: units_alone.py ROOT BUILD_FOLDER [--all | --seconds N]   (BUILD_FOLDER: configured with -Dunity=off; it need not be built)
+It compiles the units that the latest commits changed, or every unit and the tests' with --all. With --seconds N it
+begins no more after so long and says so. The newest changes are compiled first.
+
+usage: units_alone.py ROOT BUILD_FOLDER [--all | --seconds N]
+BUILD_FOLDER is configured with -Dunity=off; it need not be built.
 """
 import json
 import os

@@ -1,8 +1,8 @@
-"""The table: a command, and what it must answer.
+"""The table of commands with the answers that they must give.
 
-Case(command, code, says, ...) is a line of bash in a folder of its own, where `plumb` is the tool. `says` are words of its answer
-(stdout and stderr), `never` words that it must not have, `files` what is written first: {name: text}. `seconds` is generous: the
-budget of a slow machine that does other things as well, not a measurement.
+Case(command, code, says, ...) is a line of bash in a folder of its own, where `plumb` is the tool. `says` are words
+that its answer (stdout and stderr) must have, `never` are words that it must not have, and `files` are written first:
+{name: text}. `seconds` is a generous budget for a slow machine with other work, not a measurement.
 """
 import dataclasses
 import json
@@ -19,13 +19,13 @@ class Case:
 
 
 def profile(nodes):
-    """A chain in PipeDream's form."""
+    """Returns a chain in PipeDream's form."""
     node = "node{} -- L -- forward_compute_time=1, backward_compute_time=2, activation_size=8, parameter_size=4\n"
     return "".join(node.format(i) for i in range(nodes)) + "".join(f"\tnode{i} -- node{i + 1}\n" for i in range(nodes - 1))
 
 
 def graph(nodes):
-    """A chain of linear layers."""
+    """Returns a chain of linear layers."""
     chain = [{"op": "linear", "name": f"l{i}", "out": 8} for i in range(nodes)]
     return json.dumps({"name": "chain", "nodes": [{"op": "input", "shape": [8]}, *chain]})
 
@@ -36,8 +36,8 @@ def schedule(**stage):
 
 ONE_LAYOUT = "--layout tp=1,pp=2,mbs=1,zero=0,recompute=none,schedule=1f1b"
 
-# Bounds before work: what is too much is refused at once, with the limit, the value and the remedy; what is large but could be
-# meant is answered in time.
+# Limits are checked before work. A value that is too large is refused at once, with the limit, the value and the
+# remedy. A large value that may be meant is answered in time.
 BOUNDS = [
     Case("plumb plan llama-3-8b h100:16 --global-batch 1000000000000", 2, ("--global-batch 1000000000000", "at most 16777216")),
     Case("plumb plan llama-3-8b h100:16 --global-batch 4294967296", 2, ("--global-batch 4294967296", "at most 16777216")),
@@ -85,7 +85,7 @@ TIMED = "--costs f=10,b=20,unit=ms"
 FOUR = "plan llama-3-8b h100:16 --global-batch 64 --layout pp=4,tp=2,dp=2,mbs=1,recompute=none,schedule=1f1b,zero=0 -o p.json >/dev/null"
 TOO_LONG = ("that can be simulated", "fewer micro-batches")
 
-# Time ends after some 106 days of picoseconds: what would pass that is refused, and what stays below is right.
+# Simulated time ends after some 106 days of picoseconds. A longer schedule is refused, and a shorter one is right.
 TIMES = [
     Case("plumb simulate --schedule 1f1b -p 2 -m 1000000 --costs f=10,b=20", 1, TOO_LONG),
     Case("plumb simulate --schedule gpipe -p 4 -m 64 --costs f=1e5,b=2e5", 1, (*TOO_LONG, "B of stage 3")),
@@ -101,7 +101,7 @@ TIMES = [
     Case("plumb simulate --schedule gpipe -p 4 -m 64 --costs mib=1e300,gb_per_s=1", 2, ("--costs: mib=",)),
 ]
 
-# A name is one thing, and what only relabels is not varied.
+# A name means one preset, and a label is not varied.
 NAMES = [
     Case("plumb models gpt3-13b", 0, ('"name": "gpt3-13b"',)),
     Case("plumb models gpt313b", 1, ("gpt3-1.3b", "gpt3-13b", "name one of them")),
@@ -109,7 +109,7 @@ NAMES = [
       for key in ("model.name=gpt2", "cluster.name=a100", "cluster.device.name=b200")),
 ]
 
-# An option that is taken changes the answer.
+# An option that is accepted changes the answer.
 OPTIONS = [
     Case("plumb schedule make 1f1b -p 2 -m 2 --checkpoint always", 0, ("0R0 0B0",)),
     Case("plumb schedule make 1f1b -p 2 -m 2 -o s.txt && plumb schedule convert s.txt --checkpoint always", 0, ("0R0 0B0",)),
@@ -128,7 +128,7 @@ TRUNK = json.dumps({"nodes": [*(f"d{i}" for i in range(16)), "even", "odd"], "de
 ILL = ("plumb simulate llama-2-70b h100:16 --global-batch 64 --seq 4096 "
        "--layout pp=16,tp=1,dp=1,mbs=1,schedule=1f1b,zero=1,recompute=full --topology t.json")
 
-# What a step answers to is said where it can be, and the critical path is the step.
+# Sensitivities are printed where they can be known, and the critical path adds up to the step.
 SENSITIVITIES = [
     Case(ILL, 0, ("no sensitivities: the step is ill-conditioned",), ("each 1 %",), {"t.json": TRUNK}),
     Case(f"{ILL} --json", 0, ('"sensitivity": null', '"is_ill": true'), files={"t.json": TRUNK}),
@@ -142,7 +142,7 @@ RANKS = "".join(f"#  Rank {rank:2} Group  0 Pid  9 on  node-0 device {rank:2} [0
 
 
 def nccl_log(redop, twice):
-    """An nccl-tests log, with times out of place and, if `twice`, in place."""
+    """Returns an nccl-tests log, with times out of place and, if `twice`, in place."""
     times = "  {0:.2f}  1.0  1.7  0" * (2 if twice else 1)
     rows = "".join(f"{size} {size // 4} float {redop} -1 {times.format(30 + size / 2e5)}\n" for size in (1 << 16, 1 << 20, 1 << 24, 1 << 28))
     return RANKS + COLUMNS.format("  time  algbw  busbw #wrong" if twice else "") + rows + "# Avg bus bandwidth    : 100\n"
@@ -162,7 +162,7 @@ READERS = [
       for kind, name in (("models", "gpt2"), ("models", "mixtral-8x7b"), ("clusters", "h100"), ("stacks", "megatron-core"))),
 ]
 
-# Nothing is lost on the way out.
+# No answer is lost in silence.
 OUTPUT = [
     *(Case(f"plumb {words} >/dev/full", 1, ("the answer cannot be written to standard output (No space left on device)",))
       for words in ("schedule list", "models --json", "--help", "--version")),
@@ -184,7 +184,7 @@ SMALL_CLUSTER = json.dumps({"name": "c", "devices": 2, "device": {
     "node": {"devices": 2, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}})
 ENDLESS = ("nan", "inf", "-inf", "1e999", "1e300")
 
-# No abort, and no number that is none.
+# Numbers that are none, or too large, do not abort the tool.
 ABORTS = [
     *(Case(f"plumb {words}", 1, ("1e999 is larger than any number",), files={name: text})
       for words, name, text in (("models m.json", "m.json", '{"layers": 1e999}'), ("clusters c.json", "c.json", '{"devices": 1e999}'),
@@ -198,7 +198,7 @@ ABORTS = [
     *(Case(f"plumb simulate --schedule 1f1b -p 2 -m 4 --costs f={number},b=1", 2, ("f=",)) for number in ("nan", "inf")),
 ]
 
-# What is wrong, and what to do.
+# A refusal says what is wrong and what to do.
 MESSAGES = [
     Case("plumb plan gpt2 h100:8 --global-batch 8k --layout dp=8,mbs=8", 0, ("8192",)),
     *(Case(f"plumb plan gpt2 h100:8 --global-batch {number}", 2, ("--global-batch",)) for number in ("1Q", "1.5", "-1", "0", "9999999999G")),

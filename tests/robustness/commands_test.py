@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command of the table, and what it must answer.
+"""Runs every command of the table and checks its answer.
 
 usage: commands_test.py PLUMB [--only WORD]
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every reader with damaged files: no abort, no hang, no exit code but 0 to 3, no library's words.
+"""Runs every reader with damaged files. None may abort, hang, exit with a code other than 0 to 3, or print a library's
+words.
 
 usage: mutations_test.py PLUMB [--mutants N] [--first N] [--only NAME] [--keep FOLDER]
 """
@@ -16,7 +17,7 @@ from seeds import SEEDS
 from tool import FOREIGN, Tool
 
 WORKERS = 2
-SECONDS = 60  # of one command: far more than any needs
+SECONDS = 60  # for one command, which is far more than any needs
 
 EXTREMES = [0, -1, 1, 2, 0.5, -0.5, 1e-9, 1e9, 1e18, 1e30, 1e300, 1e-300, 5e-324, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64,
             -2**63, 10**30]
@@ -24,11 +25,11 @@ WRONG = ["", "x", "x" * 3000, "\u00e9\u0001", "../x", "$x", "(", None, True, Fal
          {"value": "x", "source": 3}]
 
 
-DEEP = "@deep@"  # stands for brackets in brackets, which Python cannot write
+DEEP = "@deep@"  # stands for nested brackets that are too deep for Python to write
 
 
 def places(value, path=()):
-    """Every place of a document."""
+    """Yields the path of every place of a document."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
@@ -36,7 +37,7 @@ def places(value, path=()):
 
 
 def changed_json(text, dice):
-    """The document with another value, type, key or length somewhere."""
+    """Returns the document with another value, type, key or length in one place."""
     document = json.loads(text)
     path = dice.choice(list(places(document)))
     holder = {"root": document}
@@ -114,7 +115,7 @@ def changed_bytes(contents, dice):
 
 
 def mutant(contents, seed, number):
-    """The same for the same seed and number, on any machine."""
+    """Returns the damaged contents, which depend on the seed's name and the number alone, on any machine."""
     dice = random.Random(f"{seed.name}:{number}")
     try:
         text = contents.decode()
@@ -130,7 +131,7 @@ def mutant(contents, seed, number):
 
 
 def fault_of(code, stdout, stderr):
-    """What no answer may be; nothing where it is as it should."""
+    """Returns the fault of an answer, or an empty text if it has none."""
     if code is None:
         return f"took longer than {SECONDS} s"
     if code not in (0, 1, 2, 3):
@@ -151,7 +152,7 @@ class Run:
         self.tool.environment["SEEDS"] = str(self.seeds_folder)
 
     def make_seeds(self):
-        """Writes all seeds, and says which are not accepted as they are."""
+        """Writes all seeds, and returns those that are not accepted unchanged."""
         refused = []
         for seed in SEEDS:
             if seed.contents is not None:

@@ -1,7 +1,7 @@
-"""A good file of every kind that Plumb reads, and the command that reads it.
+"""The seeds are a good file of every kind that Plumb reads, each with the command that reads it.
 
-A command is a line of bash in which `plumb` is the tool, the file stands in the folder that it runs in, and $SEEDS is a folder with
-all seeds as they are.
+A command is a line of bash in which `plumb` is the tool. The file stands in the folder that it runs in, and $SEEDS is a
+folder with all seeds unchanged.
 """
 import dataclasses
 import json
@@ -12,7 +12,7 @@ class Seed:
     name: str
     file: str
     command: str
-    contents: object = None  # text or bytes; None: what `made_by` writes
+    contents: object = None  # text or bytes; None: `made_by` writes the file
     made_by: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What both tests need: the tool on the path, bounds on a run, and the words that no answer may have."""
+"""Both tests share this: the tool on the path, bounds on a run, and the words that no answer may have."""
 import os
 import pathlib
 import re
@@ -7,7 +7,7 @@ import subprocess
 
 MEMORY_KIB = 4 << 20  # the budget that schedules/limits.h promises
 
-# Words of libraries, of the language and of the runtime: a user can do nothing with them.
+# These are words of libraries, of the language and of the runtime, which do not help a user.
 FOREIGN = re.compile(
     r"terminate called|what\(\)|std::|basic_string|vector::|bad_alloc|bad_function|json\.exception|stoi|stod|stoll|regex_error|"
     r"Assertion|AddressSanitizer|runtime error:|core dumped|iostream|boost::|CLI::|_M_")
@@ -24,7 +24,8 @@ class Tool:
         self.bounds = "ulimit -c 0; " + ("" if sanitized else f"ulimit -v {MEMORY_KIB}; ")
 
     def answer(self, command, folder, seconds):
-        """(exit code, stdout, stderr) in `folder`; the code is None where it took longer than `seconds`."""
+        """Runs the command in `folder` and returns (exit code, stdout, stderr); the code is None if it took longer than
+        `seconds`."""
         with subprocess.Popen(["bash", "-c", self.bounds + command], cwd=folder, env=self.environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
             try:

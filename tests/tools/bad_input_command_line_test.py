@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bad input on the command line: files that are none, faults in them, questions that say too little.
+"""Checks bad input on the command line: missing files, files with faults, and questions that say too little.
 
 usage: bad_input_command_line_test.py PLUMB
 """
@@ -77,7 +77,7 @@ class BadInput(CommandLineTest):
                                                               "--costs", "f=1,b=1,unit=ms", "--steps", 1, "--link", path)),
         }
         model = json.loads(self.done("models", "gpt2"))
-        del model["parameters"]  # which `plumb models` adds
+        del model["parameters"]  # `plumb models` adds it
         files["model"] = (json.dumps(model), lambda path: ("models", path))
         for what, (text, question) in files.items():
             with self.subTest(what):

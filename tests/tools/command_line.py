@@ -1,4 +1,4 @@
-"""What every test of the command line needs: the tool, a folder of its own, and how an answer or a refusal looks.
+"""Every test of the command line needs these: the tool, a folder of its own, and the form of an answer or a refusal.
 
 The test files take the tool as their argument: NAME_test.py PLUMB
 """
@@ -42,11 +42,11 @@ class CommandLineTest(unittest.TestCase):
         return result.stdout
 
     def json(self, *arguments):
-        """stdout is one JSON document and nothing else."""
+        """Returns the JSON document that stdout has, and checks that it has nothing else."""
         return json.loads(self.done(*arguments, "--json"))
 
     def refused(self, code, *arguments, says=()):
-        """The exit code, nothing but one sentence on stderr, and that sentence holds each of `says`."""
+        """Checks the exit code, and that stderr has one sentence with each of `says`."""
         result = plumb(*arguments)
         self.assertEqual(result.returncode, code, f"{arguments}: {result.stdout}{result.stderr}")
         self.assertTrue(result.stderr.startswith("plumb: "), result.stderr)
@@ -63,7 +63,7 @@ class CommandLineTest(unittest.TestCase):
 
 
 def run_cases():
-    """Runs the cases of the file that was started, prints their number, and exits with 1 where one failed."""
+    """Runs the cases of the file that was started, prints their number, and exits with 1 if one failed."""
     result = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2).result
     failed = len(result.failures) + len(result.errors)
     print(f"[cases] {result.testsRun - failed} passed, {failed} failed")

@@ -1,4 +1,4 @@
-"""tools/gpu_check with a made-up GPU and tool: exit statuses, the form of its JSON, time limits, nothing lost.
+"""Checks tools/gpu_check with a made-up GPU and tool: exit statuses, the form of its JSON, time limits, kept results.
 
 usage: gpu_check_test.py"""
 
@@ -87,7 +87,7 @@ class GpuCheck(unittest.TestCase):
             self.assertFalse((self.root / "out").exists())
 
     def test_gpus_are_those_that_cuda_sees(self):
-        """Whatever nvidia-smi says (there may be none): a GPU of several is visible, in a container."""
+        """In a container, one GPU of several may be visible, and nvidia-smi may list others or be missing."""
         self.program("nvidia-smi", SMI + SMI.splitlines()[1].replace("0,", "1,", 1) + "\n")
         tool = self.program("plumb", TOOL)
         self.check("--tool", tool, "--only", "2 GPUs")
@@ -130,7 +130,7 @@ class GpuCheck(unittest.TestCase):
         tool = self.program("plumb", TOOL.replace("sleep 60 &", 'echo $$ > "$0.pid"; sleep 60 &'))
         with self.started("--tool", tool, "--only", "gpipe, 2 stages") as check:
             (self.root / "out").mkdir(exist_ok=True)
-            (self.root / "out" / "gpu2.json").write_text("{}")  # made by a step that --only leaves out
+            (self.root / "out" / "gpu2.json").write_text("{}")  # a step that --only leaves out makes it
             pid = self.root / "bin" / "plumb.pid"
             while check.poll() is None and not pid.exists():
                 time.sleep(0.02)
@@ -141,7 +141,7 @@ class GpuCheck(unittest.TestCase):
         self.assertTrue(not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] in "ZX")
 
     def test_a_tool_that_does_not_build_says_why(self):
-        """And is set up anew next time."""
+        """The build is set up anew the next time."""
         self.program("nvidia-smi", SMI)
         source = self.root / "source"
         (source / "tools").mkdir(parents=True)
@@ -197,7 +197,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(steps["validate gpipe, 2 stages"]["why"], "it was ended after 1 s; its last words: step 1 of 10")
         self.assertIn("11 passed, 1 timed out, 1 failed\n", answer.stdout)
         self.assertEqual(steps["validate zb-v, 2 stages"]["why"], "rank 1, action 3: made up")
-        self.assertEqual(steps["validate pipedream, 2 stages"]["status"], "passed")  # behind the ones that failed
+        self.assertEqual(steps["validate pipedream, 2 stages"]["status"], "passed")  # it runs after those that failed
         self.assertTrue((self.root / "out" / "1f1b-2.trace.json").exists())
 
     def test_several_gpus_are_checked_together(self):
@@ -213,7 +213,7 @@ class GpuCheck(unittest.TestCase):
         return answer.returncode, {row["layout"]: row for row in json.loads(answer.stdout)}
 
     def test_ranks_on_one_gpu_are_held_against_the_cpu(self):
-        """A tool whose ranks need a host id each and answer on rank 0; wrong for replicas."""
+        """The tool's ranks need a host id each and answer on rank 0; its losses are wrong for replicas."""
         tool = self.program("plumb", NCCL_TOOL)
         code, rows = self.nccl_check(tool, "--one-gpu")
         self.assertEqual(code, 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Layer graphs on the command line: presets, plans, stages, and the plan that runs.
+"""Checks layer graphs on the command line: presets, plans, stages, and the plan that runs.
 
 usage: layer_graph_command_line_test.py PLUMB
 """
@@ -35,7 +35,7 @@ class LayerGraphs(CommandLineTest):
     def test_sequences_have_tokens_and_their_length_is_asked_for(self):
         short = self.json("simulate", "bert-base", "h100:8", "--global-batch", 256, "--seq", 128, "--layout", "dp=8,mbs=32")
         long = self.json("simulate", "bert-base", "h100:8", "--global-batch", 256, "--layout", "dp=8,mbs=32")
-        self.assertGreater(long["step_time_s"], 2.5 * short["step_time_s"])  # four times the tokens, launches as many
+        self.assertGreater(long["step_time_s"], 2.5 * short["step_time_s"])  # 4 times the tokens, as many launches
         self.assertAlmostEqual(short["tokens_per_s"], 128 * short["samples_per_s"], places=3)
 
     def test_stages_name_their_nodes_and_what_crosses(self):
@@ -51,11 +51,11 @@ class LayerGraphs(CommandLineTest):
         even = self.json("partition", "vgg-16", "h100:4", "--method", "uniform")["split"]
         self.assertLessEqual(max(even) - min(even), 3)
         by_weights = self.json("partition", "vgg-16", "h100:2", "--method", "parameters")["stages"]
-        self.assertEqual(by_weights[0]["last"], "fc6")  # which has 74 % of them: 117 M before fc7, 21 M from it on
+        self.assertEqual(by_weights[0]["last"], "fc6")  # it has 74 % of them: 117 M before fc7, 21 M from it on
         typed = self.json("partition", "vgg-16", "h100:2", "--method", "type:^convolution$")["split"]
         ops = [layer["op"] for layer in json.loads(self.done("models", "vgg-16"))["layers"]]
         self.assertEqual(sum(typed), len(ops))
-        self.assertIn(ops[:typed[0]].count("convolution"), (6, 7))  # of 13
+        self.assertIn(ops[:typed[0]].count("convolution"), (6, 7))  # of 13 in all
 
     def test_a_measured_profile_is_cut_by_its_times(self):
         node = "node{} -- L -- forward_compute_time={}, backward_compute_time=2, activation_size=8, parameter_size=4\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every option of the verbs that make and simulate schedules, as `--help` lists it: one that is accepted changes the
-answer, or it is refused. A new option is covered as soon as it is there, and fails until VALUES has one of its.
+"""Checks every option that `--help` lists for the verbs that make and simulate schedules: an option that is accepted
+changes the answer, or it is refused. A new option is covered at once, and fails until VALUES has a value for it.
 
 usage: options_command_line_test.py PLUMB
 """
@@ -12,7 +12,7 @@ from command_line import CommandLineTest, plumb, run_cases
 
 COSTS = "f=1,i=1,w=1,r=1,c=0.5,x=0.5,u=0.25,g=0.25,o=0.125,mib=1,gb_per_s=1"
 
-# Option: a value other than the default, and what it needs besides (which the answer that it is held against has too).
+# An option has a value other than its default, and other options that it needs, which the compared answer has too.
 VALUES = {
     "--ranks": "6", "--microbatches": "20", "--chunks": "3", "--group": "8", "--slices": "2", "--batch": "8",
     "--vertical-sync": None, "--memory": "2", "--lenient": None, "--checkpoint": "always", "--offload": "1",
@@ -25,7 +25,7 @@ VALUES = {
     "--degrade": "nic:node0=0.5", "--topology": "wires.json", "--meshes": "tp1,tp1", "--reshard": "direct", "--schedule": "gpipe",
 }
 
-# (verb, option): why the answer may be the same.
+# An option of a verb may leave the answer unchanged for this reason.
 SAME = {
     ("simulate", "--sends"): "a schedule whose receives are posted in time does not wait",
     ("simulate", "--receives"): "a schedule whose receives are posted in time does not wait",
@@ -65,7 +65,7 @@ SHORT = {"-p": "--ranks", "-m": "--microbatches", "-v": "--chunks"}
 
 
 def options_of(*verb):
-    """The long names that `--help` lists."""
+    """Returns the long names that `--help` lists."""
     found = []
     for line in plumb(*verb, "--help").stdout.splitlines():
         match = re.match(r"  (-[-\w]+(?:,-[-\w]+)*)", line)
@@ -86,7 +86,7 @@ class Options(CommandLineTest):
         self.files = 0
 
     def answer(self, command):
-        """The exit code, what is printed, and what is written, without the names of files."""
+        """Returns the exit code, the printed text, the written files without their names, and stderr."""
         if command in self.answers:
             return self.answers[command]
         self.files += 1
@@ -103,7 +103,7 @@ class Options(CommandLineTest):
         return self.answers[command]
 
     def check(self, verb, base, option, named=None):
-        """None, or what is wrong with the option behind that command."""
+        """Returns the fault of the option behind that command, or None."""
         value, *needs = VALUES[option] if isinstance(VALUES[option], tuple) else (VALUES[option],)
         replaced = list(base)
         for short, long in SHORT.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where answers and files go: standard output that takes nothing, devices, FIFOs, links, and what else -o may name.
+"""Checks where answers and files go: a standard output that takes nothing, devices, FIFOs, links, and other -o paths.
 
 usage: output_command_line_test.py PLUMB
 """
@@ -19,7 +19,7 @@ PLAN = ("plan", "gpt2", "h100:8", "--global-batch", "16", "--layout", "dp=8")
 
 
 def piped(command):
-    """Of a shell command in which {} is the tool: the code of all its parts, and what it says on stderr."""
+    """Runs a shell command in which {} is the tool, and fails if any part of it does; returns the completed process."""
     script = "set -o pipefail; " + command.replace("{}", f"'{PLUMB}'")
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300)
 
@@ -66,7 +66,7 @@ class Outputs(CommandLineTest):
     def test_a_link_stays_and_its_file_is_written(self):
         whole = self.order()
         (self.folder / "to.txt").symlink_to("there.txt")
-        for _ in range(2):  # not there, and there
+        for _ in range(2):  # the file does not exist, then it does
             self.done(*self.MAKE, self.folder / "to.txt")
             self.assertTrue((self.folder / "to.txt").is_symlink())
             self.assertEqual((self.folder / "there.txt").read_text(), whole)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models, clusters and plans on the command line.
+"""Checks models, clusters and plans on the command line.
 
 usage: planning_command_line_test.py PLUMB
 """

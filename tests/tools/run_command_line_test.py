@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs, validations and measurements on the command line.
+"""Checks runs, validations and measurements on the command line.
 
 usage: run_command_line_test.py PLUMB
 """
@@ -12,7 +12,7 @@ from command_line import PLUMB, CommandLineTest, plumb, run_cases
 
 
 class Running(CommandLineTest):
-    """The cpu backend, on a machine that is described by hand: nothing is measured here."""
+    """The cpu backend on a machine whose description is written by hand, so that nothing need be measured."""
 
     def cpu_plan(self, layout, steps_batch=4, *options, devices=2, model="gpt-nano"):
         cluster = {"name": "hand-made", "devices": devices,
@@ -42,7 +42,7 @@ class Running(CommandLineTest):
         losses = self.json("run", plan, "--steps", 20)["losses"]
         self.assertEqual(len(losses), 20)
         self.assertLess(losses[-1], losses[0])
-        self.assertEqual(losses, self.json("run", plan, "--steps", 20)["losses"])  # the same every time
+        self.assertEqual(losses, self.json("run", plan, "--steps", 20)["losses"])  # every run gives the same
 
     def test_layouts_agree_on_the_loss(self):
         losses = [self.json("run", self.cpu_plan(layout), "--steps", 5)["losses"][-1]
@@ -175,7 +175,7 @@ class Running(CommandLineTest):
             process.kill()
             process.wait()
             if process.returncode == 0:
-                continue  # it was done already
+                continue  # the run had ended already
             answer = self.json(*arguments, "--resume")
             self.assertGreaterEqual(answer["first_step"], 1)
             self.assertEqual(answer["losses"], whole[answer["first_step"]:])
@@ -190,7 +190,7 @@ class Running(CommandLineTest):
         self.refused(2, "run", plan, "--resume", says=["--checkpoint-dir"])
 
     def started(self, *arguments):
-        """The tool, still running, when its first checkpoint is there; the checkpoint's folder."""
+        """Starts the tool, waits for its first checkpoint, and returns the running tool and the checkpoint's folder."""
         folder = self.folder / "state"
         process = subprocess.Popen([PLUMB, *map(str, arguments), "--checkpoint-dir", folder, "--checkpoint-every", "1"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Schedules on the command line: predictions, closed forms, searches and what is refused.
+"""Checks schedules on the command line: predictions, closed forms, searches and refusals.
 
 usage: schedules_command_line_test.py PLUMB
 """
@@ -55,7 +55,7 @@ class Schedules(CommandLineTest):
         alone = self.json(*question, "f=1,b=2,x=1.5")
         self.assertEqual(alone["engine"], "compiled")
         self.assertEqual(self.json(*question, "f=1,b=2,x=1.5,host=16")["makespan_s"], alone["makespan_s"])
-        wide = self.json(*question, "f=1,b=2,x=1.5,host=3")  # as soon as more ranks move than that
+        wide = self.json(*question, "f=1,b=2,x=1.5,host=3")  # more than 3 ranks move at once
         self.assertEqual(wide["engine"], "events")
         self.assertGreaterEqual(wide["makespan_s"], alone["makespan_s"])
         shared = self.json(*question, "f=1,b=2,x=1.5,host=1")
@@ -320,7 +320,7 @@ class Schedules(CommandLineTest):
         simulated = self.json("simulate", "--schedule", made, "--costs", question[-1])
         self.assertEqual(simulated["span_bubble_ratio"], found["span_bubble_ratio"])
         self.assertEqual(self.json("schedule", "search", "zb-auto", "-p", 4, "-m", 8, "--memory", 2)["gap_pct"], 0)
-        # An order of the catalogue, or of a file, is where a search begins: V-1F1B itself takes 63 here.
+        # A search begins with an order of the catalogue or of a file; V-1F1B itself takes 63 here.
         own = self.json("schedule", "search", "v-1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)

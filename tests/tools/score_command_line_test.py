@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Predictions beside measured rows on the command line.
+"""Checks predictions beside measured rows on the command line.
 
 usage: score_command_line_test.py PLUMB
 """
@@ -88,7 +88,7 @@ class Scores(CommandLineTest):
                "measured": {"mfu": 0.4}}
         scored = self.json("score", self.rows(row))
         self.assertEqual(scored["sources"][0]["skipped"], [])
-        flops = 4194304 * (6 * 7.5e9 + 12 * 32 * 4096 * 8192)  # of the products; half of attention's square is counted
+        flops = 4194304 * (6 * 7.5e9 + 12 * 32 * 4096 * 8192)  # half of attention's square is counted
         self.assertAlmostEqual(scored["rows"][0]["measured"], flops / (0.4 * 989e12 * 16), delta=0.02 * flops / 6.3e15)
 
     def test_a_faulty_row_is_skipped_with_its_reason(self):

@@ -7,7 +7,7 @@
 
 namespace plumb::test {
 
-/// A folder that is gone with the test.
+/// A folder that is deleted with the test.
 struct TestFolder {
   TestFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "plumb-test-XXXXXX").string();

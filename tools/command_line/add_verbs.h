@@ -1,6 +1,6 @@
 #pragma once
-// The options of each verb, a file a family of verbs. Each adds its verbs to `app`; the one that the command line names
-// is left in `chosen`.
+// Each function adds a family of verbs with their options to `app`, and has a file of its own. The verb that the
+// command line names is left in `chosen`.
 
 #include "tools/command_line/option_groups.h"
 

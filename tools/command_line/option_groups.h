@@ -18,12 +18,12 @@ namespace plumb { inline namespace tools {
 /// The verb that the command line chose, with its arguments.
 using Chosen = std::function<int()>;
 
-/// Adds a verb to `parent`, and returns it for its options. When it is chosen, `check` is called first, which throws
-/// UsageError where an option was given that the others leave without effect.
+/// Adds a verb to `parent`, and returns it for its options. When the verb is chosen, `check` is called first; it throws
+/// UsageError if an option was given that the others leave without effect.
 CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, const std::string& what, Chosen run,
                    std::function<void(const CLI::App&)> check = {});
 
-/// Adds a verb whose options fill `arguments`, which live as long as the verb.
+/// Adds a verb whose options fill `arguments`. The arguments live as long as the verb.
 template <typename Arguments>
 CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, const std::string& what,
                    const std::shared_ptr<Arguments>& arguments, int (*verb)(const Arguments&),
@@ -34,7 +34,7 @@ CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, co
       parent, chosen, name, what, [arguments, verb] { return verb(*arguments); }, std::move(checked));
 }
 
-// The groups of options, by which `--help` sorts them and checks refuse them.
+// `--help` sorts the options by these groups, and checks refuse a group as a whole.
 inline constexpr const char* kOfQuestion = "Of a model on a cluster";
 inline constexpr const char* kOfSchedule = "Of a schedule";
 inline constexpr const char* kOfOrder = "Of a schedule's costs";
@@ -53,16 +53,16 @@ void refuse_group(const CLI::App& app, const char* group, std::string_view why);
 CLI::Option* add_json(CLI::App* app, bool& json);
 void add_question(CLI::App* app, QuestionArguments& question);
 
-/// Adds what the order of a schedule is made of.
+/// Adds the options that determine the order of a schedule.
 void add_order(CLI::App* app, ScheduleArguments& schedule);
 
-/// Adds what is added to a compute order.
+/// Adds the options of lowering: the actions that are added to a compute order.
 void add_lowering(CLI::App* app, ScheduleArguments& schedule);
 
-/// Adds when receives are posted, which a plan's messages have too.
+/// Adds the option that says when receives are posted; it applies to a plan's messages too.
 void add_receives(CLI::App* app, ScheduleArguments& schedule);
 
-/// Adds order, lowering and receives.
+/// Adds the options of add_order, add_lowering and add_receives.
 void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule);
 
 CLI::Option* add_sends(CLI::App* app, std::string& sends);

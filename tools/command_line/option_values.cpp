@@ -13,7 +13,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// The factor of a suffix; nothing for what is none.
+/// Returns the factor of a suffix, or nothing if it is no suffix of a count.
 std::optional<std::int64_t> factor_of(std::string_view suffix) {
   if (suffix.empty()) return 1;
   for (const auto& [name, shift] : {std::pair{"k", 10}, {"K", 10}, {"M", 20}, {"G", 30}}) {
@@ -28,7 +28,8 @@ std::string refusal_of(std::string_view text, std::int64_t least, std::int64_t m
                      open ? fmt::format("{} or more", least) : fmt::format("{} to {}", least, most), least + 1);
 }
 
-/// Larger than what any option measures, in any of its units; what is made of it stays finite.
+/// This number is larger than any value that an option may sensibly have in its unit, and small enough that the values
+/// computed from it stay finite.
 constexpr double kLargestOption = 1e15;
 
 CLI::Validator number_that(const char* wanted, const char* kind, std::function<bool(double)> fits) {
@@ -40,7 +41,8 @@ CLI::Validator number_that(const char* wanted, const char* kind, std::function<b
           kind};
 }
 
-/// The library reads what does not fit as the last that does, and "-1" as a large count.
+/// Returns the fault of a whole number, since the library reads a number that is too large as the largest one, and "-1"
+/// as a large count.
 template <typename Number>
 std::string whole_number_fault(std::string& text) {
   constexpr Number kMost = std::numeric_limits<Number>::max();

@@ -1,5 +1,5 @@
 #pragma once
-// These checks say what a number on the command line may look like.
+// Checks of the numbers on the command line.
 
 #include <cstdint>
 #include <limits>
@@ -16,22 +16,22 @@ namespace plumb { inline namespace tools {
 /// `plumb VERB --help` says this of counts.
 inline constexpr const char* kCountsRead = "Counts may end in k, M or G, powers of 1024: --seq 8k is 8192.";
 
-/// Rewrites "8k", "1M" and "2G" as whole numbers, and refuses what is none from `least` to `most`.
+/// Rewrites "8k", "1M" and "2G" as whole numbers, and refuses a text that is no whole number from `least` to `most`.
 CLI::Validator count_between(std::int64_t least, std::int64_t most);
 
-/// Does so up to what a Number holds.
+/// Returns count_between(least, the largest value of Number).
 template <typename Number>
 auto count_of(std::int64_t least) {
   constexpr auto kMost = std::numeric_limits<std::conditional_t<sizeof(Number) < 8, Number, std::int64_t>>::max();
   return count_between(least, kMost);
 }
 
-/// Refuses what is no number above 0, or of 0 or more.
+/// These refuse a text that is no number above 0, or no number of 0 or more.
 CLI::Validator above_zero();
 CLI::Validator zero_or_more();
 
-/// Adds to every option of `app` and its verbs that takes a number the check that it is one: finite, and whole where
-/// whole numbers are counted. To be called when all options are there.
+/// Adds a check to every option of `app` and its verbs that takes a number: the number is finite, and whole where whole
+/// numbers are counted. The caller adds all options before.
 void require_numbers(CLI::App& app);
 
 }}  // namespace plumb::tools

@@ -26,7 +26,8 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
   add("--topology", network.topology, "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
 
-/// A schedule has costs, a plan has a cluster, and what is planned has a model too.
+/// Refuses options that the kind of question leaves without effect: a schedule has costs, a plan has a cluster, and a
+/// model is named together with its cluster.
 void check_simulate(const CLI::App& app, const SimulateArguments& arguments) {
   if (!arguments.schedule.name.empty()) {
     refuse_group(app, kOfQuestion,

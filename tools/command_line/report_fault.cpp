@@ -18,7 +18,7 @@ namespace plumb { inline namespace tools {
 int report_fault(const std::exception& error) {
   constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
   const int code = dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kInputFault;
-  const bool is_known = dynamic_cast<const RunAborted*>(&error) != nullptr;  // by who says it
+  const bool is_known = dynamic_cast<const RunAborted*>(&error) != nullptr;  // the process that failed has printed it
   const bool all_see_it =
       dynamic_cast<const InputError*>(&error) != nullptr && dynamic_cast<const RunError*>(&error) == nullptr;
   const bool speaks = !is_known && (launched_rank() == 0 || !all_see_it);

@@ -1,13 +1,13 @@
 #pragma once
-// Every verb ends here after a mistake in the input, of a run that failed, and of every other exception.
+// Every verb ends here with a mistake in the input, with a run that failed, or with any other exception.
 
 #include <exception>
 
 namespace plumb { inline namespace tools {
 
-/// Says it in one sentence (sentence_of) and returns the exit code. Of several processes that were started together all
-/// find the same mistakes in their input, and the first says them; what fails while they replay is said by who saw it.
-/// Where they have joined, all of them end here.
+/// Prints the error as one sentence (sentence_of) and returns the exit code. Processes that were started together all
+/// find the same mistakes in their input, and the first one prints them. A failure of the replay is printed by the
+/// process that saw it. Where the processes have joined, all of them end here.
 int report_fault(const std::exception& error);
 
 }}  // namespace plumb::tools

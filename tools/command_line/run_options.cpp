@@ -86,7 +86,7 @@ void add_checkpoint(CLI::App* verb, CheckpointArguments& checkpoint) {
   verb->add_flag("--resume", checkpoint.resume, "go on from the checkpoint, up to --steps in all")->needs(folder);
 }
 
-/// How the two verbs speak of what they share.
+/// Texts in which the two verbs differ where they share an option.
 struct ReplayTexts {
   const char* plan;
   const char* schedule;
@@ -117,7 +117,7 @@ void add_replay(CLI::App* verb, ReplayArguments& replay, const ReplayTexts& text
   add_meshes(verb, replay.ranks.meshes, replay.ranks.reshard);
 }
 
-/// Each backend has its options, and a network others than a plan.
+/// Refuses options of another backend, and options of a plan for a network or the reverse.
 void check_replay(const CLI::App& app, const ReplayArguments& replay) {
   const bool is_network = is_layer_model(replay.plan);
   if (replay.backend == "timed") {

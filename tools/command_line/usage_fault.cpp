@@ -22,7 +22,7 @@ const CLI::App* verb_named(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-/// "plumb schedule make".
+/// Returns the name of a verb with its parents: "plumb schedule show".
 std::string full_name(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
   return parent == nullptr ? app.get_name() : fmt::format("{} {}", full_name(*parent), app.get_name());
@@ -42,18 +42,18 @@ bool has_option(const CLI::App& app, const std::string& name) {
   return std::ranges::any_of(option_names(app), [&](const std::string& known) { return known == name; });
 }
 
-/// The verbs, at any depth, that have an option of that name.
+/// Appends the verbs, at any depth, that have an option of that name.
 void collect_verbs_with(const CLI::App& app, const std::string& option, std::vector<std::string>& found) {
   if (has_option(app, option)) found.push_back(full_name(app));
   for (const CLI::App* verb : verbs_of(app)) collect_verbs_with(*verb, option, found);
 }
 
-/// "-4" is a value.
+/// Returns true if the word is an option; "-4" is a value.
 bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
 }
 
-/// The option that a word begins: "--seq=8", "-p4".
+/// Returns the option that a word begins with: "--seq" of "--seq=8", "-p" of "-p4".
 std::string option_of(const CLI::App& app, const std::string& word) {
   if (word.starts_with("--")) return word.substr(0, word.find('='));
   const std::string letter = word.substr(0, 2);
@@ -70,7 +70,7 @@ std::string unknown_option(const CLI::App& root, const CLI::App& app, const std:
   return fmt::format("`{}` has no option {}: {}", full_name(app), option, remedy);
 }
 
-/// Returns what the option library says, in words of ours where its own are poor.
+/// Returns the text of the option library, or a better one where its own is poor.
 std::string fault_of_library(const std::string& said) {
   const auto behind = [&said](std::string_view start) { return said.substr(start.size()); };
   constexpr std::string_view kUnread = "Could not convert: ", kUnknown = "The following argument was not expected: ",

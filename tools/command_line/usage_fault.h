@@ -1,5 +1,5 @@
 #pragma once
-// A command line that cannot be read is refused in one sentence.
+// A command line that cannot be parsed is refused in one sentence.
 
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@ class ParseError;
 
 namespace plumb { inline namespace tools {
 
-/// Says what is wrong with a command line that `app` refused with `error`: a verb or an option that there is not, with
-/// the nearest that there is, or else what the error says; and where help is. `words` are the arguments behind the
-/// program's name.
+/// Returns the fault of a command line that `app` refused with `error`: a verb or an option that does not exist, with
+/// the nearest one that does, or else the text of the error. The sentence ends with the command that prints the help.
+/// `words` are the arguments behind the program's name.
 std::string usage_fault(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& error);
 
 }}  // namespace plumb::tools

@@ -1,5 +1,5 @@
 #pragma once
-// Each verb is asked one of these, as command_line/ has read it; no file has been opened yet.
+// The arguments of the verbs, as command_line/ has read them. No file has been opened yet.
 
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 namespace plumb { inline namespace tools {
 
 struct PresetArguments {
-  std::string name;  ///< empty: all of them
+  std::string name;  ///< empty: all presets are listed
   bool json = false;
 };
 
@@ -37,17 +37,17 @@ struct PlanArguments {
 struct PartitionArguments {
   QuestionArguments question;   ///< `model` may be a profile of PipeDream or an input of Piper
   std::string method = "time";  ///< time, parameters, uniform, type:REGEX
-  bool as_pipedream = false;    ///< a profile's stages as PipeDream's optimizer chooses them
-  bool straight = false;        ///< a profile's stages without copies
+  bool as_pipedream = false;    ///< a profile's stages are chosen as PipeDream's optimizer does
+  bool straight = false;        ///< a profile's stages have no copies
   bool json = false;
 };
 
 /// A schedule by name and numbers, or by file.
 struct ScheduleArguments {
-  std::string name;  ///< of the catalogue, or a file
+  std::string name;  ///< a name of the catalogue, or a file
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 0;  ///< 0: not given, one
+  int chunks = 0;  ///< 0: not given, which means one
   int group = 0;
   int slices = 1;
   int batch = 0;
@@ -57,19 +57,18 @@ struct ScheduleArguments {
   std::string lowering = "plumb";    ///< plumb, pytorch, pytorch-deferred
   std::optional<int> offload;        ///< activations that a rank keeps; the others wait in host memory
   std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
-  bool prefetch = false;             ///< with `shard`: gathered one run of actions ahead
+  bool prefetch = false;             ///< with `shard`: stages are gathered one run of actions ahead
   bool replicas = false;             ///< when lowered: gradients are reduced over replicas
-  std::string receives =
-      "early";           ///< when lowered: one action ahead of the consumer (early), or right before it (late)
-  bool lenient = false;  ///< a CSV is read as PyTorch's parser reads it
+  std::string receives = "early";    ///< when lowered: an action ahead of the consumer (early), or next to it (late)
+  bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
 };
 
 struct NetworkArguments {
-  std::string links = "shared";      ///< or private: each transfer has its links to itself
+  std::string links = "shared";      ///< "shared", or "private": each transfer has links of its own
   bool unfolded = false;             ///< every replica is simulated, also where all are alike
   std::vector<std::string> slow;     ///< rank=17:0.8
   std::vector<std::string> degrade;  ///< nic:node3=0.5, nvlink:rank17=0.5
-  std::string topology;              ///< a file: what is wired to what, instead of the cluster's own fabric
+  std::string topology;              ///< a file of nodes and links, instead of the cluster's own fabric
 };
 
 struct SimulateArguments {
@@ -79,9 +78,9 @@ struct SimulateArguments {
   std::string costs;           ///< with `schedule`
   NetworkArguments network;
   std::string sends = "buffered";
-  double burst_kib = 0;  ///< with `schedule`: what passes a rank's idle network card at once
+  double burst_kib = 0;  ///< with `schedule`: bytes that pass a rank's idle network card at once
   std::string noise;     ///< cv=0.05,runs=1000,...; empty: none
-  std::string meshes;    ///< of the pipeline ranks, "tp2,dp2"; empty: the layout's
+  std::string meshes;    ///< meshes of the pipeline ranks, "tp2,dp2"; empty: the layout's
   std::string reshard;   ///< with `meshes`: direct, all-gather, broadcast; empty: the fastest
   std::string trace;
   bool draw = false;
@@ -91,16 +90,16 @@ struct SimulateArguments {
 struct ScheduleVerbArguments {
   ScheduleArguments schedule;
   std::string output;
-  std::string costs;                 ///< show: what it is drawn for
+  std::string costs;                 ///< show: the costs of the drawing
   std::string sends = "buffered";    ///< check
-  std::vector<int> max_activations;  ///< check: that a rank may hold; none, one for all, or one a rank
+  std::vector<int> max_activations;  ///< check: the most that a rank may hold; none, one for all, or one a rank
   bool lowered = false;
   bool json = false;
 };
 
 struct MemoryArguments {
   std::string plan;
-  bool arena = false;  ///< also what a device would be given beforehand
+  bool arena = false;  ///< also print the arena that is planned for a device
   bool json = false;
 };
 
@@ -119,9 +118,9 @@ struct ScoreArguments {
   std::string holdout = "model";
   std::vector<std::string> only;      ///< FIELD=EXPRESSION that rows must meet
   std::vector<std::string> tables;    ///< files of measured products
-  std::vector<std::string> mappings;  ///< files that say how sources are read, before those that the tool carries
+  std::vector<std::string> mappings;  ///< files that say how sources are read, before the built-in ones
   std::vector<std::string> runs;      ///< files of validate's answers
-  int worst = 0;                      ///< rows to list, those that are furthest off first
+  int worst = 0;                      ///< rows to list, in descending order of their errors
   std::string output;                 ///< a report in Markdown
   std::string svg;
   bool json = false;
@@ -131,14 +130,14 @@ struct ScoreArguments {
 struct CudaArguments {
   std::string sms = "even";  ///< how ranks share the SMs of one GPU: even, all, or a share each (3,1)
   bool graph = false;        ///< a step is captured, and launched as a whole
-  std::string gpus;          ///< "one" for all ranks, "each" one of its own; empty: as many as there are
+  std::string gpus;          ///< "one" for all ranks, "each" for one each; empty: as many as there are
   std::string board;         ///< folder where ranks that are processes meet, instead of by MPI
   int rank = -1;             ///< with `board`: the rank of this process
 };
 
 /// Ranks that wait instead of computing (--backend timed).
 struct TimedArguments {
-  std::string costs;              ///< of one chunk, with a schedule by name
+  std::string costs;              ///< costs of one chunk, with a schedule by name
   std::vector<std::string> slow;  ///< rank=3:0.8
   double burst_kib = 0;           ///< bytes that pass a rank's idle network card at once
   double shrink = 1;              ///< bytes and bandwidths are divided by it
@@ -146,17 +145,17 @@ struct TimedArguments {
 };
 
 struct TrainingArguments {
-  std::string text;  ///< file to train on; empty: the text that the tool carries
+  std::string text;  ///< file to train on; empty: the built-in text
   std::uint64_t seed = 1;
-  std::string context = "ring";    ///< how context ranks attend to each other's tokens; or "ulysses"
+  std::string context = "ring";    ///< attention over context ranks: "ring" or "ulysses"
   double clip_norm = 0;            ///< 0: gradients are not clipped
   bool offload_optimizer = false;  ///< its state is in the host's memory
 };
 
 /// Pipeline ranks that are meshes of different shape.
 struct MeshArguments {
-  std::string meshes;   ///< tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
-  std::string reshard;  ///< between these: direct, all-gather (also if empty), broadcast
+  std::string meshes;   ///< the mesh of each pipeline rank, tp2,dp2; empty: all alike, as the plan says
+  std::string reshard;  ///< messages between meshes: direct, all-gather (also if empty), broadcast
 };
 
 /// The arguments that `run` and `validate` share: the work, the hardware and the training.
@@ -170,7 +169,7 @@ struct ReplayArguments {
   MeshArguments ranks;
   std::string link;          ///< a measured network (calibrate --only transport) that predictions hop over
   double watchdog_s = 60;    ///< a run fails if nothing moves for so long
-  std::optional<int> steps;  ///< nothing: the verb's own number; run: 0 writes the initial weights
+  std::optional<int> steps;  ///< nothing: the verb's default; run: 0 writes the initial weights
   std::string trace;
   bool json = false;
 };
@@ -178,9 +177,9 @@ struct ReplayArguments {
 /// A network (layer_models.h) that is run without a plan.
 struct LayerModelArguments {
   std::string split = "uniform";  ///< executor/division/layer_split.h
-  std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
-  bool normalise = false;         ///< the images
-  std::int64_t microbatch = 1;    ///< samples
+  std::string images;             ///< a file in CIFAR-10's binary form; empty: made-up samples
+  bool normalise = false;         ///< the images are normalised
+  std::int64_t microbatch = 1;    ///< samples of a micro-batch
   int replicas = 1;
 };
 
@@ -188,12 +187,12 @@ struct LayerModelArguments {
 struct StateArguments {
   int recompute_every = 0;          ///< layers of which one keeps its input; 0: as the plan says
   bool zero_layerwise = false;      ///< ZeRO 2 and 3 move gradients and weights layer by layer
-  std::string zero_by = "element";  ///< or "layer"
+  std::string zero_by = "element";  ///< unit that ZeRO divides: "element" or "layer"
 };
 
 struct CheckpointArguments {
   std::string folder;  ///< empty: no checkpoints
-  int every = 0;       ///< steps; 0: behind the last one
+  int every = 0;       ///< steps between checkpoints; 0: one behind the last step
   bool resume = false;
 };
 
@@ -202,7 +201,7 @@ struct RunArguments {
   LayerModelArguments layer_model;
   StateArguments state;
   CheckpointArguments checkpoint;
-  bool baseline = false;  ///< train on one rank too
+  bool baseline = false;  ///< the model is trained on one rank too
 };
 
 struct ValidateArguments {
@@ -211,21 +210,21 @@ struct ValidateArguments {
   std::string output;                   ///< the prediction, written before the first step
   std::string lanes;                    ///< a Chrome trace with both, rank by rank
   int repeat = 1;                       ///< runs, each from the beginning, whose steps are taken together
-  double recalibrate_s = 0;             ///< backend cpu: measure for so long before predicting; 0: not
+  double recalibrate_s = 0;             ///< backend cpu: seconds of measuring before predicting; 0: none
   std::optional<double> tolerance_pct;  ///< exit 1 if the step time is further off
 };
 
 struct CalibrateArguments {
   std::string backend = "cpu";
   std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
-  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4, of a GPU 1, of GPUs all
-  std::string precision = "bf16";  ///< backend cuda: that kernels compute in
-  std::string sms = "even";        ///< backend cuda: as CudaArguments::sms
+  int ranks = 0;     ///< ranks that work at once; 0: one a core, 4 for collectives, 1 for a GPU, all for GPUs
+  std::string precision = "bf16";  ///< backend cuda: precision that kernels compute in
+  std::string sms = "even";        ///< backend cuda: CudaArguments::sms
   std::string gpus;  ///< backend cuda: "one" that ranks share (also if empty), or "each", NCCL between them
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
   std::string base;               ///< with `from`, messages, NCCL: the cluster that they were measured on
-  std::string plan;               ///< with `from`: what the training logs ran
+  std::string plan;               ///< with `from`: the plan that the training logs ran
   std::string output;
   bool json = false;
 };

@@ -111,7 +111,7 @@ CostsOption parse_costs(std::string_view text) {
       lists.find(key)->second->push_back(time);
     }
   }
-  // What is not given is one unit of the user's, not one second.
+  // A time that is not given is one of the user's units, not one second.
   for (std::vector<Seconds>* list : {&chunk.forward, &chunk.input_grad, &chunk.weight_grad}) {
     const bool was_given =
         std::ranges::any_of(given, [&](const auto& entry) { return lists.find(entry.first)->second == list; });

@@ -1,5 +1,5 @@
 #pragma once
-// The `--costs` option: what one chunk costs when there is no model to ask.
+// The `--costs` option gives the costs of one chunk where there is no model to price.
 //
 //   parse_costs("f=1,i=1,w=1,c=0.25,unit=ms")
 //   parse_costs("f=1:1:2:1,b=2")               one entry a stage
@@ -20,20 +20,21 @@ struct TimeUnit {
 
 struct CostsOption {
   ChunkCosts chunk;             ///< in seconds
-  TimeUnit unit;                ///< of what was read, and of printed tables
+  TimeUnit unit;                ///< unit of the given times, and of printed tables
   bool whole_backward = false;  ///< b= was given
-  double message_bytes = 0;     ///< of every message; 0: only the hop's latency counts
-  double bytes_per_second = std::numeric_limits<double>::infinity();  ///< of every hop
-  double host_moves = 0;  ///< OFFLOADs and RELOADs that the host's memory carries at full speed; 0: however many
+  double message_bytes = 0;     ///< size of every message; 0: only the hop's latency counts
+  double bytes_per_second = std::numeric_limits<double>::infinity();  ///< bandwidth of every hop
+  double host_moves = 0;  ///< OFFLOADs and RELOADs that the host's memory carries at full speed; 0: any number
 };
 
-/// Keys f, i, w, b, r, o, x, u, g, c, unit (s, ms, us, ns, ps), mib (of a message), gb_per_s (of a hop) and host (moves
-/// at a time). Throws SpecError naming the entry: unknown key (with the nearest known), twice, not a number of 0 or
-/// more, an unknown unit, a message size without a bandwidth or the reverse.
+/// Reads the keys f, i, w, b, r, o, x, u, g, c, unit (s, ms, us, ns, ps), mib (size of a message), gb_per_s (bandwidth
+/// of a hop) and host (moves at a time). Throws SpecError with the entry if a key is unknown (with the nearest known
+/// one) or given twice, a value is no number of 0 or more, the unit is unknown, or a message size comes without a
+/// bandwidth or the reverse.
 CostsOption parse_costs(std::string_view text);
 
-/// The table for a schedule. Throws SpecError if whole backwards are priced but the schedule splits them, or a list of
-/// costs does not fit its stages.
+/// Returns the cost table of a schedule. Throws SpecError if whole backwards are priced but the schedule splits them,
+/// or a list of costs does not fit its stages.
 CostTable costs_for(const CostsOption& option, const Schedule& schedule);
 
 }}  // namespace plumb::tools

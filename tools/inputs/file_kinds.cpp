@@ -18,8 +18,8 @@ namespace {
 
 struct KnownKind {
   FileKind kind = FileKind::kForeign;
-  std::string_view name;    ///< what it is
-  std::string_view reader;  ///< what reads it, or what to do where nothing does
+  std::string_view name;    ///< the kind in words, with its article
+  std::string_view reader;  ///< the verb or option that reads it; where there is none, the remedy
 };
 
 constexpr std::string_view kNoConfigs =
@@ -117,7 +117,7 @@ std::optional<KnownKind> kind_of(const std::string& path) {
   for (const KnownEnding& known : kForeignEndings) {
     if (ends_in(path, known.ending)) return known.kind;
   }
-  constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 24;  // what is told for courtesy may not cost much
+  constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 24;  // a better message may not cost much time
   std::error_code fault;
   const std::uintmax_t size = std::filesystem::file_size(path, fault);
   if (fault || size > kLargest || !std::filesystem::is_regular_file(path, fault)) return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// A file's kind is told by its ending and its keys, where it was given to a verb that reads another kind.
+// The ending and the keys of a file tell its kind, so that a verb that reads another kind can say what it was given.
 //
 //   read_as(FileKind::kPlan, path, [&] { return parse_plan(read_text_file(path), path); });
 //   // trace.json: this is a Chrome trace, and a plan is wanted: `plumb trace info` reads it
@@ -13,7 +13,7 @@
 namespace plumb { inline namespace tools {
 
 enum class FileKind : std::uint8_t {
-  kModel,  ///< a layer graph and a Hugging Face config too
+  kModel,  ///< also a layer graph, and a Hugging Face config
   kCluster,
   kStack,
   kPlan,
@@ -24,17 +24,18 @@ enum class FileKind : std::uint8_t {
   kRows,
   kProfile,
   kMeasurement,  ///< logs and tables
-  kForeign,      ///< what no verb reads
+  kForeign,      ///< a file that no verb reads
 };
 
-/// Returns true for the ending of a kind of file that is known, Plumb's or not: no preset is named so.
+/// Returns true if the path ends as a known kind of file does, Plumb's own or another: no preset has such a name.
 bool has_known_ending(std::string_view path);
 
-/// Says what is wrong with giving the file where `wanted` is read: its kind, and what reads it. Empty if it is of that
-/// kind, or its kind cannot be told.
+/// Returns a sentence that names the file's kind, the kind `wanted` and what reads the file; empty if the file is of
+/// the kind `wanted`, or its kind cannot be told.
 std::string wrong_kind(FileKind wanted, const std::string& path);
 
-/// read()'s value. Throws InputError with wrong_kind's text where that says more than what read() throws.
+/// Returns read()'s value. Where read() throws InputError, throws one with the text of wrong_kind() instead, if that is
+/// not empty.
 template <typename Read>
 auto read_as(FileKind wanted, const std::string& path, Read read) {
   try {

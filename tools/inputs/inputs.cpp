@@ -29,8 +29,8 @@ bool names_file(const std::string& name) {
   return has_known_ending(name) || name.find('/') != std::string::npos;
 }
 
-/// The preset of that kind and name, in any case or spelling. Throws InputError naming the nearest, or all that may be
-/// meant.
+/// Returns the preset of a kind that the name means, in any case or spelling. Throws InputError with the nearest name
+/// if there is none, and with all that may be meant if there are several.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
@@ -58,7 +58,7 @@ const Preset& preset_named(Preset::Kind kind, const std::string& name) {
                   nearest.empty() ? "" : fmt::format("did you mean \"{}\"? ", nearest), what));
 }
 
-/// A file in Plumb's form or a Hugging Face config.json, whose notes go to stderr.
+/// Returns the model of a file in Plumb's form, or of a Hugging Face config.json, whose notes go to stderr.
 ModelSpec model_file(const std::string& name_or_path) {
   const std::string text = read_text_file(name_or_path);
   const nlohmann::json document = parse_json(text, name_or_path);

@@ -1,5 +1,5 @@
 #pragma once
-// Models, clusters and trainings as the command line names them: a preset, or a file.
+// Models, clusters and trainings are named on the command line by a preset or by a file.
 
 #include <string>
 
@@ -11,22 +11,23 @@
 
 namespace plumb { inline namespace tools {
 
-/// A preset's name, a file in Plumb's form, or a Hugging Face config.json as it is (told by its "model_type"; keys that
-/// are ignored are noted on stderr). Throws InputError: no such preset (with the nearest) or file, or a fault in the
-/// file.
+/// Returns the model of a preset's name, of a file in Plumb's form, or of a Hugging Face config.json (which has a
+/// "model_type"; the keys that are ignored are noted on stderr). Throws InputError if there is no such preset (with the
+/// nearest name) or no such file, or the file has a fault.
 ModelSpec model_input(const std::string& name_or_path);
 
-/// A preset's name or a file, with ":N" behind it for N devices. Throws as model_input.
+/// Returns the cluster of a preset's name or of a file, with N devices if ":N" stands behind it. Throws as model_input.
 ClusterSpec cluster_input(const std::string& name_or_path);
 
-/// A preset's name or a file. Throws as model_input.
+/// Returns the stack of a preset's name or of a file. Throws as model_input.
 StackSpec stack_input(const std::string& name_or_path);
 
-/// What the question says of the training. The sequence is the model's longest unless it is given; precision is the
-/// first of bf16, fp16 and fp32 that the device has, unless it is given. Throws SpecError if the batch is not given.
+/// Returns the training of a question. A sequence that is not given is the model's; a precision that is not given is
+/// the first of bf16, fp16 and fp32 that the device has. Throws UsageError if the batch is not given or a number is
+/// above its limit, and SpecError if neither question nor model says how long sequences are.
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster);
 
-/// The layout's keys and the split.
+/// Returns the layout request of --layout and --split. Throws UsageError if one cannot be read or both give a split.
 LayoutRequest layout_input(const QuestionArguments& question);
 
 }}  // namespace plumb::tools

@@ -1,5 +1,5 @@
 #pragma once
-// A measured network as a file: what `plumb calibrate --only transport` writes and `--link` reads.
+// The file of a measured network, which `plumb calibrate --only transport` writes and `--link` reads.
 
 #include <optional>
 #include <string>
@@ -13,19 +13,19 @@
 
 namespace plumb { inline namespace tools {
 
-/// {"latency_us", "rendezvous_us", "eager_kib", "bandwidth_gb_per_s", "burst_kib"}
+/// Returns {"latency_us", "rendezvous_us", "eager_kib", "bandwidth_gb_per_s", "burst_kib"}.
 nlohmann::ordered_json to_json(const MessageLink& link);
 
-/// The "link" of such a file. Throws InputError naming the file and the key if one is missing, or not a number of 0 or
-/// more.
+/// Returns the "link" of such a file. Throws InputError with the file and the key if a key is missing or is no number
+/// from 0 to 1e12, or the bandwidth is 0.
 MessageLink read_link(const std::string& path);
 
-/// The link that hops of a plan are predicted over besides the prices of its cluster: of the file `path`, or, where
-/// that is empty, what the cluster's own messages say (planner/calibrate/cluster_messages.h).
+/// Returns the link that replaces the cluster's prices for the hops of a plan: the link of the file `path`, or, where
+/// that is empty, the one of the cluster's own measured messages, if it has any (planner/calibrate/cluster_messages.h).
 std::optional<MessageLink> hop_link(const std::string& path, const ClusterSpec& cluster);
 
-/// The table with every hop over that link: bandwidth, and the latency of the largest message that goes its way. The
-/// burst is the caller's.
+/// Returns the table with every hop over that link: its bandwidth, and the latency of the largest message between the
+/// two ranks. The caller applies the burst.
 CostTable over_link(CostTable costs, const Schedule& schedule, const MessageLink& link);
 
 }}  // namespace plumb::tools

@@ -1,5 +1,5 @@
 #pragma once
-// The `--noise` option: how durations vary.
+// The `--noise` option says how durations vary.
 //
 //   parse_noise("cv=0.05")
 //   parse_noise("cv=0.03,rank_cv=0.02,comm_cv=0.2,dist=gamma,runs=5000,seed=7")
@@ -10,8 +10,9 @@
 
 namespace plumb { inline namespace tools {
 
-/// Keys cv, rank_cv, comm_cv, dist, runs and seed; replicas are not the option's. Throws SpecError naming the entry:
-/// unknown key (with the nearest known), twice, a value that is none; and if none of the three cv is given.
+/// Reads the keys cv, rank_cv, comm_cv, dist, runs and seed; the option does not set the number of replicas. Throws
+/// SpecError with the entry if a key is unknown (with the nearest known one) or given twice, or its value cannot be
+/// read, and if none of the three cv is given.
 NoiseSpec parse_noise(std::string_view text);
 
 }}  // namespace plumb::tools

@@ -70,7 +70,8 @@ int lower(unsigned char c) {
   return std::tolower(c);
 }
 
-/// Without what stands around a model's name in repositories, and before a device's.
+/// Returns the letters and digits without the words that repositories put around a model's name, and without the
+/// vendor before a device's name.
 std::string bare(std::string_view text) {
   std::string plain = letters_and_digits(text);
   for (const std::string_view prefix : {"meta", "nvidia", "amd"}) {

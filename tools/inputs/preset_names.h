@@ -1,5 +1,5 @@
 #pragma once
-// What people call the models and clusters of the presets.
+// Presets are found by the names that people use for models and clusters.
 //
 //   presets_spelled({"a100", "a100-40gb"}, "A100-SXM4-80GB") == {"a100"}
 
@@ -9,22 +9,24 @@
 
 namespace plumb { inline namespace tools {
 
-/// Which of `names` may be meant: the one that it is, in any case; or else those of its letters and digits (what a
-/// repository puts around a model's name, "Meta-", "-Instruct", does not count), of which "gpt313b" has two; or the one
-/// of a device's or machine's full name. None if nothing is.
+/// Returns the members of `names` that `text` may mean. The first of these rules that finds any decides: the name that
+/// equals it in any case; the names with the same letters and digits ("gpt313b" has two); the cluster whose device or
+/// machine has that full name. If the whole text finds none, the text without the words that repositories put around a
+/// model's name ("Meta-", "-Instruct") is tried. The result is empty if nothing is found.
 std::vector<std::string> presets_spelled(const std::vector<std::string>& names, std::string_view text);
 
-/// The name that comes nearest: the longest that `text` begins with, or else by edit distance; empty if none is near.
+/// Returns the nearest name: the longest one that `text` begins with, or else the one at the smallest edit distance;
+/// empty if none is near.
 std::string nearest_preset(const std::vector<std::string>& names, std::string_view text);
 
-/// A device that no preset describes, as one that a preset does, with what differs.
+/// A device without a preset of its own, described by the preset of a similar one and the difference between them.
 struct LikeCluster {
-  std::string_view text;  ///< the device, letters and digits
+  std::string_view text;  ///< the device's letters and digits
   std::string_view preset;
   std::string_view difference;
 };
 
-/// Null if nothing is known of it.
+/// Returns the entry of a device that no preset describes, or null if the device is not known.
 const LikeCluster* cluster_not_held(std::string_view text);
 
 }}  // namespace plumb::tools

@@ -1,6 +1,5 @@
 #pragma once
-// What the tool carries: the JSON files of tools/specs and a text to train on, put into the binary when it is built
-// (specs/embed.py).
+// The build puts the JSON files of tools/specs and a text to train on into the binary (specs/embed.py).
 
 #include <string_view>
 #include <vector>
@@ -14,7 +13,7 @@ struct Preset {
   std::string_view text;  ///< JSON in Plumb's own form; a text as it is
 };
 
-/// Ordered by path: within a kind by name.
+/// Returns all presets, ordered by path, and so by name within a kind.
 const std::vector<Preset>& presets();
 
 }}  // namespace plumb::tools

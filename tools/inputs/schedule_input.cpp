@@ -45,7 +45,7 @@ Schedule parse_schedule_file(const std::string& path, bool lenient) {
   return schedule;
 }
 
-/// A file has its own numbers.
+/// Throws UsageError if numbers of a schedule were given, since a file has its own.
 void refuse_numbers(const ScheduleArguments& arguments) {
   const ScheduleArguments none;
   const bool given = arguments.ranks != none.ranks || arguments.microbatches != none.microbatches ||
@@ -71,7 +71,7 @@ bool has_op(const Schedule& schedule, Op op) {
   });
 }
 
-/// Throws ScheduleError if nothing could be recomputed, or is already.
+/// Throws ScheduleError if recomputation is asked for and the schedule recomputes already, or has no backward.
 void require_recomputable(const Schedule& schedule, const ScheduleArguments& arguments) {
   if (checkpoint_of(arguments) == Checkpoint::kNever) return;
   if (has_op(schedule, Op::kRecompute))

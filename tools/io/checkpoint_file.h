@@ -1,7 +1,7 @@
 #pragma once
-// The checkpoint of a run: one file in the folder that the user names, replaced whole each time, so that a run that is
-// killed at any moment leaves the newest one that was complete. One run at a time has the folder. What the file holds
-// is written down in executor/README.md.
+// The checkpoint of a run is one file in the folder that the user names. It is replaced as a whole each time, so that a
+// run that is killed at any moment leaves the newest complete one. One run at a time has the folder. The README of
+// executor/ lists the contents of the file.
 
 #include <string>
 
@@ -10,18 +10,19 @@
 
 namespace plumb { inline namespace tools {
 
-/// "FOLDER/checkpoint.plumb".
+/// Returns "FOLDER/checkpoint.plumb".
 std::string checkpoint_path(const std::string& folder);
 
-/// Makes the folder if it is not there, takes it for this process as long as the lock lives ("checkpoint.plumb.lock"),
-/// and clears away what killed runs have left half-written in it. Throws InputError if the folder cannot be made or
-/// written to, or another run has it.
+/// Makes the folder if it does not exist, takes it for this process as long as the lock lives
+/// ("checkpoint.plumb.lock"), and deletes the unfinished files that killed runs have left in it. Throws InputError if
+/// the folder cannot be made or written to, or another run has it.
 [[nodiscard]] FileLock prepare_checkpoints(const std::string& folder);
 
-/// Throws InputError if the file cannot be written whole; then the one before stays.
+/// Replaces the checkpoint. Throws InputError if the file cannot be written whole; then the one before stays.
 void write_checkpoint(const std::string& folder, const TrainingState& state);
 
-/// Throws InputError if there is no checkpoint, or what is there is none (training_state_from_bytes).
+/// Returns the state of the checkpoint. Throws InputError if there is none, or the file is no valid one
+/// (training_state_from_bytes).
 TrainingState read_checkpoint(const std::string& folder);
 
 }}  // namespace plumb::tools

@@ -40,10 +40,10 @@ DrawOptions terminal_draw_options() {
 }
 
 void open_standard_streams() {
-  std::signal(SIGPIPE, SIG_IGN);  // a write that nobody reads fails as any other does, and is said
+  std::signal(SIGPIPE, SIG_IGN);  // a write that nobody reads fails as any other does, and is reported
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
-      open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest that is free: this one
+      open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // open() takes the lowest free number
 }
 
 void print_answer(std::string_view text) {
@@ -55,7 +55,7 @@ void finish_answers() {
 }
 
 void print_note(std::string_view text) {
-  std::fflush(stdout);  // what was answered before stands before the note, wherever the two go
+  std::fflush(stdout);  // earlier answers stand before the note where both go to one file
   print_to_stderr(fmt::format("{}\n", printable(text)));
 }
 

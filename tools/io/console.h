@@ -1,6 +1,5 @@
 #pragma once
-// What a person reads: answers go to stdout, notes and progress to stderr, so that `--json` keeps stdout to one
-// document.
+// Answers go to stdout, and notes and progress to stderr, so that stdout holds one document under `--json`.
 
 #include <chrono>
 #include <future>
@@ -12,20 +11,20 @@
 
 namespace plumb { inline namespace tools {
 
-/// As wide as the terminal and in colour; 120 columns and plain where stdout is none.
+/// Returns the width of the terminal, in colour; 120 columns without colour where stdout is no terminal.
 DrawOptions terminal_draw_options();
 
-/// Puts something in the place of standard streams that were closed, so that no file that is opened takes their
-/// numbers, and lets a write to a pipe that nobody reads fail instead of ending the process. Called before all else.
+/// Opens /dev/null in the place of standard streams that were closed, so that no other file gets their numbers, and
+/// lets a write to a pipe that nobody reads fail instead of ending the process. main() calls it before all else.
 void open_standard_streams();
 
-/// Writes to stdout as it is. Throws InputError if it cannot be written.
+/// Writes the text to stdout unchanged. Throws InputError if it cannot be written.
 void print_answer(std::string_view text);
 
-/// Sees to it that all answers have left. Throws InputError if they cannot: a full disk, a pipe that nobody reads.
+/// Flushes all answers. Throws InputError if they cannot be written: a full disk, a pipe that nobody reads.
 void finish_answers();
 
-/// Writes to stderr, as a line of its own, without what a terminal should not get (tools/io/utf8.h).
+/// Writes the text to stderr as a line of its own, without control characters (tools/io/utf8.h).
 void print_note(std::string_view text);
 
 /// True if a person watches stderr.
@@ -35,7 +34,7 @@ bool shows_progress();
 void draw_progress(std::string_view what, double share);
 void clear_progress();
 
-/// work()'s result. Where a person watches, a bar fills with the time that it is expected to take.
+/// Returns work()'s result. Where a person watches stderr, a bar fills over the time that the work is expected to take.
 template <typename Work>
 auto with_progress(std::string_view what, Seconds expected, Work work) {
   if (!shows_progress()) return work();

@@ -1,5 +1,5 @@
 #pragma once
-// Descriptors of the system, and how its refusals are told.
+// File descriptors, and the errors of the system.
 
 #include <string>
 #include <string_view>

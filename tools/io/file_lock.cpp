@@ -20,7 +20,7 @@ namespace plumb { inline namespace tools {
 FileLock::FileLock(const std::string& path) : path_(path) {
   struct stat own {
   }, there{};
-  do {  // again if the one before has taken its file away between our opening and our lock
+  do {  // repeated if the owner before has deleted its file between our opening and our lock
     if (descriptor_ >= 0) close(descriptor_);
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnybodyReads);
     if (descriptor_ < 0) fail_of_system(path, kOtherFolder, errno);

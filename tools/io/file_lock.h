@@ -1,21 +1,21 @@
 #pragma once
-// One process at a time has a name: a checkpoint folder is one run's.
+// A lock that one process at a time has, so that a checkpoint folder belongs to one run.
 
 #include <string>
 
 namespace plumb { inline namespace tools {
 
-/// A name that one process has at a time. The kernel frees it with the process, however that ends, so that what a
-/// killed one has left is no hindrance. Where a file system has no locks, everybody gets it.
+/// A path that one process at a time has. The kernel frees the lock with the process, however that ends, so that the
+/// file of a killed process is no hindrance. On a file system without locks every process gets it.
 class FileLock {
  public:
-  /// Takes the name, as a small file that says who has it. Throws InputError if that cannot be made.
+  /// Takes the lock, with a small file that names the process. Throws InputError if the file cannot be made.
   explicit FileLock(const std::string& path);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
-  /// Returns who else has it, "process 4711 on node3"; empty if this one does.
+  /// Returns the other process that has the lock, "process 4711 on node3"; empty if this process has it.
   const std::string& held_by() const { return held_by_; }
 
  private:

@@ -28,14 +28,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTemporaryEnd = ".tmp";
 constexpr std::string_view kSixLetters = "XXXXXX";  // mkstemps chooses them
 
-/// Returns what `path` leads to, through symbolic links; nothing if nothing is there.
+/// Returns the status of the file that `path` leads to through symbolic links, or nothing if there is none.
 std::optional<struct stat> status_of(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return std::nullopt;
   return status;
 }
 
-/// Returns the name behind a chain of symbolic links, also where it is of a file that is yet to be made.
+/// Returns the name behind a chain of symbolic links, also where the file does not exist yet.
 std::string behind_links(const std::string& path) {
   constexpr int kLongestChain = 40;
   fs::path name = path;
@@ -57,19 +57,19 @@ void write_all(int descriptor, std::string_view contents, const std::string& pat
   }
 }
 
-/// Returns this process's descriptor of what `status` is of, if it is where answers or notes go: `-o /dev/stdout`.
+/// Returns stdout's or stderr's descriptor if that stream goes to the file of `status`: `-o /dev/stdout`.
 std::optional<int> own_stream(const struct stat& status) {
   for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat own {};
     const bool is_written =
-        (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;  // main() has put what was closed there
+        (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;  // a closed stream was opened to be read only
     if (is_written && fstat(descriptor, &own) == 0 && own.st_dev == status.st_dev && own.st_ino == status.st_ino)
       return descriptor;
   }
   return std::nullopt;
 }
 
-/// True for what takes bytes as they come: a device, a FIFO, a socket, or a file that answers go to.
+/// Returns true for a file that takes bytes as they come: a device, a FIFO, a socket, or a file that answers go to.
 bool is_stream(const struct stat& status) {
   return !S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || own_stream(status).has_value());
 }
@@ -77,7 +77,7 @@ bool is_stream(const struct stat& status) {
 void write_stream(const std::string& path, const struct stat& status, std::string_view contents) {
   constexpr std::string_view kRemedy = "cannot be written to its end: see to who reads it, or name a file";
   if (const std::optional<int> own = own_stream(status)) {
-    std::fflush(nullptr);  // what was answered before stands before it
+    std::fflush(nullptr);  // earlier answers stand before these bytes
     return write_all(*own, contents, path, kRemedy);
   }
   const Descriptor stream(open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
@@ -90,7 +90,8 @@ bool is_temporary_of(std::string_view name, std::string_view file) {
   return name.size() == file.size() + 1 + kSixLetters.size() + kTemporaryEnd.size() && name[file.size()] == '.';
 }
 
-/// Takes away the temporaries that killed processes have left beside `path`. Who still writes one holds its lock.
+/// Deletes the temporary files that killed processes have left beside `path`. A process that still writes one holds its
+/// lock.
 void clear_temporaries(const std::string& path) {
   const fs::path file = path, folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::vector<fs::path> found;
@@ -103,14 +104,14 @@ void clear_temporaries(const std::string& path) {
   }
 }
 
-/// A file beside `path` that is gone with its owner unless it was renamed. It is locked, so that others know it from
-/// what a killed process has left.
+/// A file beside `path` that is deleted with this object unless it was renamed. It is locked, so that other processes
+/// tell it from one that a killed process has left.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& path) {
     clear_temporaries(path);
     struct stat status {};
-    do {  // again if another has cleared it away between its making and its lock
+    do {  // repeated if another process has deleted the file before it was locked
       if (descriptor_ >= 0) close(descriptor_);
       name_ = fmt::format("{}.{}{}", path, kSixLetters, kTemporaryEnd);
       descriptor_ = mkostemps(name_.data(), static_cast<int>(kTemporaryEnd.size()), O_CLOEXEC);
@@ -135,7 +136,7 @@ class TemporaryFile {
     if (std::rename(name_.c_str(), path.c_str()) != 0)
       fail_of_system(path, "cannot be replaced: name a file, not a folder", errno);
     renamed_ = true;
-    // The new name outlives a power cut once its folder is on the disk; a file system without this leaves it as it is.
+    // The new name outlives a power cut once its folder is on the disk. A file system that cannot do so may fail here.
     const fs::path folder = fs::path(path).parent_path();
     const Descriptor handle(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (handle.is_open()) fsync(handle.number());

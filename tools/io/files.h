@@ -1,27 +1,28 @@
 #pragma once
-// Files, the only place that opens them. A file is read whole; it is written whole or not at all.
+// A file is read as a whole, and it is written as a whole or not at all.
 
 #include <string>
 #include <string_view>
 
 namespace plumb { inline namespace tools {
 
-/// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, cannot be read,
-/// or has more than kMostFileBytes (schedules/limits.h).
+/// Returns the contents of a file. Throws InputError naming the path if it does not exist, is a directory, cannot be
+/// read, or has more than kMostFileBytes (schedules/limits.h).
 std::string read_file(const std::string& path);
 
-/// As read_file, without a byte order mark; throws InputError with the place of the first byte that is not UTF-8 too.
+/// Returns the contents without a byte order mark. Throws as read_file, and InputError with the place of the first byte
+/// that is not UTF-8.
 std::string read_text_file(const std::string& path);
 
-/// Writes a file by way of a temporary one beside it, so that whoever reads `path` finds all of the old or all of the
-/// new, with the old one's permissions; what killed processes have left of such temporaries is cleared away. A symbolic
-/// link stays, and the file behind it is written. A device, a FIFO, or where this process's answers go gets the bytes
-/// as they come and is never replaced. Throws InputError naming the path and what to do if the folder does not exist or
-/// cannot be written, or the disk is full; then a file is as it was.
+/// Writes a file by way of a temporary one beside it, so that a reader of `path` finds all of the old or all of the new
+/// contents. The new file has the old one's permissions. Temporary files that killed processes have left are deleted. A
+/// symbolic link stays, and the file behind it is written. A device, a FIFO, or the file that this process's answers go
+/// to gets the bytes as they come and is never replaced. Throws InputError with the path and the remedy if the folder
+/// does not exist or cannot be written, or the disk is full; then a file is as it was.
 void write_file(const std::string& path, std::string_view contents);
 
-/// Throws what write_file would throw for want of a folder or of the right to write there: asked before long work
-/// begins. A device or a FIFO is not opened for it.
+/// Throws what write_file would throw if the folder does not exist or may not be written. Verbs call it before long
+/// work begins. A device or a FIFO is not opened.
 void require_writable(const std::string& path);
 
 }}  // namespace plumb::tools

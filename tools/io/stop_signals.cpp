@@ -13,17 +13,17 @@ namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM};
 
-std::atomic<int> stop_signal{0};  // the one that came: a handler has nowhere else to leave it
+std::atomic<int> stop_signal{0};  // the signal that came; a handler has no other place to store it
 std::atomic<bool> stop_is_said{true};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-/// Does nothing but what a handler may.
+/// The signal handler calls only functions that POSIX allows in one.
 void note_stop(int signal) {
   stop_signal.store(signal);
   for (const int each : kStopSignals) std::signal(each, SIG_DFL);
   constexpr std::string_view kSaid = "stopping behind this step; once more stops at once\n";
   if (!stop_is_said.load()) return;
-  if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) return;  // nobody hears it, and nothing is lost
+  if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) return;  // a failed note changes nothing
 }
 
 }  // namespace

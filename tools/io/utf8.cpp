@@ -8,7 +8,7 @@ namespace {
 using Utf8 = boost::locale::utf::utf_traits<char>;
 using boost::locale::utf::code_point;
 
-/// The next character from `at` on, which it steps over; an illegal one if there is none.
+/// Returns the next character and moves `at` behind it; returns `illegal` if the bytes are no character.
 code_point next_character(const char*& at, const char* end) {
   const code_point character = Utf8::decode(at, end);
   return character == boost::locale::utf::incomplete ? boost::locale::utf::illegal : character;

@@ -1,15 +1,16 @@
 #pragma once
-// Text in UTF-8: what is none, and what may stand on a terminal.
+// Text is checked to be UTF-8, and made printable on a terminal.
 
 #include <string>
 #include <string_view>
 
 namespace plumb { inline namespace tools {
 
-/// The first byte that belongs to no UTF-8 character; npos if all do.
+/// Returns the position of the first byte that belongs to no UTF-8 character; npos if all do.
 std::size_t first_invalid_utf8(std::string_view text);
 
-/// The text with '?' in place of each byte that is no UTF-8 and of each control character but tabs and line breaks.
+/// Returns the text with '?' in place of each byte that is not UTF-8 and of each control character except tabs and line
+/// breaks.
 std::string printable(std::string_view text);
 
 }}  // namespace plumb::tools

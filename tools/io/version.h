@@ -4,7 +4,7 @@
 
 namespace plumb { inline namespace tools {
 
-/// "plumb 0.1.0" and a line for each optional part: built in, or how to get it.
+/// Returns "plumb 0.1.0" and a line for each optional part, which is built in or not; then the line says how to get it.
 std::string version_text();
 
 }}  // namespace plumb::tools

@@ -13,7 +13,7 @@ void restart_with_better_blas_core(char** argv) {
   if (std::getenv(kVariable) != nullptr) return;
   const std::optional<std::string> core = better_blas_core();
   if (!core || setenv(kVariable, core->c_str(), 1) != 0) return;
-  execv("/proc/self/exe", argv);  // comes back only if it fails; then the slow kernels serve
+  execv("/proc/self/exe", argv);  // returns only if it fails; then the slow kernels are used
 }
 
 }}  // namespace plumb::tools

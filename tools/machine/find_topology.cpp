@@ -11,10 +11,10 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-constexpr Seconds kForNvidiaSmi{30};  // without its daemon it starts the driver for each GPU
+constexpr Seconds kForNvidiaSmi{30};  // without its daemon, nvidia-smi starts the driver for each GPU
 constexpr const char* kMatrix = "nvidia-smi topo -m";
 
-/// The table; or why there is none.
+/// Fills `topology` from the table of nvidia-smi. Returns the reason if there is no table, and else an empty text.
 std::string read_matrix(MachineTopology& topology) {
   const ProgramAnswer answer = run_program({"nvidia-smi", "topo", "-m"}, kForNvidiaSmi);
   if (!answer.why.empty()) return answer.why;
@@ -42,7 +42,7 @@ FoundTopology find_topology(const std::string& sys, const std::string& nvml) {
   if (known.why.empty()) {
     const std::vector<TopologyNic> nics = std::exchange(found.topology.nics, {});
     found = {.topology = std::move(known.found), .source = "NVML", .notes = std::move(known.notes)};
-    found.topology.nics = nics;  // where the GPUs are is hidden, so that no card is near one
+    found.topology.nics = nics;  // /sys hides the places of the GPUs, so that no card is near one
     for (std::vector<DevicePath>& paths : found.topology.to_nics) paths.assign(nics.size(), {});
     found.notes.push_back(no_sys + ": all is NVML's, which knows of no network cards");
     return found;

@@ -1,6 +1,6 @@
 #pragma once
-// How the GPUs of this machine hang together, from whoever knows: /sys with NVML beside it; NVML alone, where /sys
-// hides the PCI devices (containers, some clouds); the table that `nvidia-smi topo -m` prints.
+// The links between the GPUs of this machine are read from the first source that knows them: /sys together with NVML;
+// NVML alone, where /sys hides the PCI devices (containers, some clouds); the table that `nvidia-smi topo -m` prints.
 
 #include <string>
 #include <vector>
@@ -12,11 +12,12 @@ namespace plumb { inline namespace tools {
 
 struct FoundTopology {
   MachineTopology topology;
-  std::string source;              ///< "/sys and NVML": who knew
-  std::vector<std::string> notes;  ///< what is not known, or was not to be had, a sentence each
+  std::string source;              ///< the source that knew, "/sys and NVML"
+  std::vector<std::string> notes;  ///< a sentence for each thing that is not known
 };
 
-/// nvidia-smi is found on PATH. Throws InputError if none of them knows a GPU, with what each said and the remedy.
+/// Returns the topology of this machine; nvidia-smi is found on PATH. Throws InputError if no source knows a GPU, with
+/// the reason of each and the remedy.
 FoundTopology find_topology(const std::string& sys = "/sys", const std::string& nvml = kNvmlLibrary);
 
 }}  // namespace plumb::tools

@@ -1,5 +1,5 @@
 #pragma once
-// What else this machine is doing, to be said beside whatever was measured.
+// The load of this machine by other programs is printed beside measurements.
 
 #include <optional>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace plumb { inline namespace tools {
 
-/// "load 1.5 on 2 cores": the mean number of runnable threads in the last minute.
+/// Returns "load 1.5 on 2 cores", with the mean number of runnable threads in the last minute.
 std::string load_text();
 
-/// What programs beside this process have had since it was made, in cores; 0.5: half of one.
+/// Mean number of cores that programs beside this process have used; 0.5 is half a core.
 struct OtherPrograms {
-  double cores = 0;  ///< programs of this machine, and its kernel
+  double cores = 0;  ///< used by other programs of this machine, and by its kernel
   double host = 0;   ///< taken away by the host of a virtual machine
 };
 class OtherProgramsClock {
  public:
   OtherProgramsClock();
-  /// Nothing where the system does not tell (no /proc/stat).
+  /// Returns the use since this clock was made, or nothing where the system does not tell it (no /proc/stat).
   std::optional<OtherPrograms> read() const;
 
  private:
@@ -31,7 +31,7 @@ class OtherProgramsClock {
   std::optional<Reading> start_;
 };
 
-/// "2026-11-22", in UTC.
+/// Returns today's date in UTC, "2026-11-22".
 std::string today();
 
 }}  // namespace plumb::tools

@@ -15,11 +15,11 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-constexpr Seconds kShortest{100e-6};  // shorter ones are dearer to time than to run
+constexpr Seconds kShortest{100e-6};  // the timing of shorter kernels costs more than their run
 constexpr Seconds kLongest{3e-3};
 constexpr std::size_t kOfAKind = 4;
 
-/// What training spends its time on.
+/// The kernels on which training spends most of its time.
 constexpr KernelKind kWatched[] = {KernelKind::kGemm,
                                    KernelKind::kAttentionForward,
                                    KernelKind::kAttentionBackward,
@@ -27,7 +27,7 @@ constexpr KernelKind kWatched[] = {KernelKind::kGemm,
                                    KernelKind::kActivationBackward,
                                    KernelKind::kNormBackward};
 
-/// A few of them, from the shortest to the longest.
+/// Returns at most kOfAKind of the samples, spread evenly from the shortest to the longest.
 std::vector<KernelSample> spread(std::vector<KernelSample> samples) {
   std::erase_if(samples, [](const KernelSample& s) { return s.median < kShortest || s.median > kLongest; });
   std::ranges::stable_sort(samples, {}, &KernelSample::median);

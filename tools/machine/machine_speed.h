@@ -1,5 +1,5 @@
 #pragma once
-// Whether a machine is still as fast as when it was calibrated. It is told beside a measurement, and corrects nothing.
+// The speed of this machine against that at its calibration. It is printed beside a measurement, and corrects nothing.
 
 #include <optional>
 #include <string>
@@ -13,25 +13,25 @@
 namespace plumb { inline namespace tools {
 
 struct MachineSpeed {
-  double ratio = 1;  ///< geometric mean of calibrated over measured times; below 1: slower than calibrated
+  double ratio = 1;  ///< geometric mean of calibrated over measured times; below 1 the machine is slower
   int kernels = 0;
 };
 
-/// A few of the cluster's kernel samples measured again, as they were (executor/measure/measure.h), in about `budget`.
-/// Nothing where the cluster has none for so many busy ranks that are short enough.
+/// Measures a few of the cluster's kernel samples again, under the same conditions (executor/measure/measure.h), in
+/// about `budget`. Returns nothing if the cluster has no sample of 0.1 to 3 ms for so many busy ranks.
 std::optional<MachineSpeed> machine_speed(const ClusterSpec& cluster, int busy_ranks, Seconds budget);
 
-/// What the machine was like while something ran on it.
+/// Speed of the machine before and after a run, and the load by other programs during it.
 struct MachineState {
   std::optional<MachineSpeed> before;
   std::optional<MachineSpeed> after;
   std::optional<OtherPrograms> others;
 };
 
-/// {"speed_before", "speed_after", "others_cores", "host_cores"}; null where nothing is known.
+/// Returns {"speed_before", "speed_after", "others_cores", "host_cores"}; null where nothing is known.
 nlohmann::ordered_json to_json(const MachineState& state);
 
-/// A line; empty where nothing is known.
+/// Returns a line, or an empty text where nothing is known.
 std::string to_text(const MachineState& state);
 
 }}  // namespace plumb::tools

@@ -14,7 +14,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-// NVML's functions, as https://docs.nvidia.com/deploy/nvml-api declares them.
+// These declarations of NVML's types and constants follow https://docs.nvidia.com/deploy/nvml-api.
 
 using NvmlDevice = void*;
 struct NvmlMemory {
@@ -32,21 +32,23 @@ constexpr unsigned kNvLinkPeers = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
 constexpr int kPeersOk = 0;           // NVML_P2P_STATUS_OK
 constexpr int kPeersUnknown = 6;      // NVML_P2P_STATUS_UNKNOWN
 
-/// One NVLink, one direction, by its generation: 20, 25, 25, 25 and 50 GB/s (data sheets of P100, V100, A100, H100 and
-/// B200: 160, 300, 600, 900 and 1800 GB/s of 4, 6, 12, 18 and 18 links, both directions).
+/// Returns the bandwidth of one NVLink in one direction by its generation: 20, 25, 25, 25 and 50 GB/s (data sheets of
+/// P100, V100, A100, H100 and B200: 160, 300, 600, 900 and 1800 GB/s of 4, 6, 12, 18 and 18 links, both directions).
 double nvlink_bytes_per_second(unsigned version) {
   if (version == 0) return 0;
   if (version == 1) return 20e9;
   return version >= 5 ? 50e9 : 25e9;
 }
 
-/// Of a lane, by the generation of PCIe: 2.5, 5, 8, 16, 32 and 64 GT/s (PCI-SIG); 0: not known.
+/// Returns the transfers of a lane by the generation of PCIe: 2.5, 5, 8, 16, 32 and 64 GT/s (PCI-SIG); 0 if it is not
+/// known.
 double pcie_transfers_per_second(unsigned generation) {
   constexpr std::array kGigatransfers = {0.0, 2.5, 5.0, 8.0, 16.0, 32.0, 64.0};
   return generation < kGigatransfers.size() ? kGigatransfers[generation] * 1e9 : 0;
 }
 
-/// By nvmlGpuTopologyLevel_t: the same board, one bridge, bridges, a host bridge, a NUMA node, the system.
+/// Returns the kind of path of an nvmlGpuTopologyLevel_t: the same board, one bridge, bridges, a host bridge, a NUMA
+/// node, the system.
 PathKind path_of_level(int level) {
   if (level <= 10) return PathKind::kOneBridge;
   if (level <= 20) return PathKind::kBridges;
@@ -67,7 +69,7 @@ class Nvml {
   bool is_there() const { return handle_ != nullptr; }
   bool open() { return is_open_ = call<int>("nvmlInit_v2") == kNvmlSuccess; }
 
-  /// -1 where the library has no such function.
+  /// Calls the function of that name; returns -1 if the library has none.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     using Function = int (*)(Arguments...);
@@ -85,15 +87,15 @@ class Nvml {
   bool is_open_ = false;
 };
 
-/// A GPU as NVML has it, and where its NVLinks end.
+/// A GPU of NVML, and the ends of its NVLinks.
 struct NvmlGpu {
   NvmlDevice device = nullptr;
   TopologyGpu gpu;
   std::string bus_id;
-  bool is_divided = false;              ///< MIG
-  int links = 0;                        ///< of all
-  int others = 0;                       ///< those that end at no GPU: at a switch, or nothing says where
-  std::vector<std::string> peers = {};  ///< [link to a GPU] its bus id; empty: not known
+  bool is_divided = false;              ///< MIG is on
+  int links = 0;                        ///< active NVLinks
+  int others = 0;                       ///< NVLinks that end at no GPU: at a switch, or at an unknown end
+  std::vector<std::string> peers = {};  ///< [link to a GPU] that GPU's bus id; empty: not known
 };
 
 std::string bus_id_of(const NvmlPci& pci) {
@@ -135,7 +137,7 @@ NvmlGpu describe(const Nvml& nvml, NvmlDevice device) {
   if (nvml.call("nvmlDeviceGetMaxPcieLinkGeneration", device, &generation) == kNvmlSuccess &&
       nvml.call("nvmlDeviceGetMaxPcieLinkWidth", device, &lanes) == kNvmlSuccess)
     own.gpu.pcie_bytes_per_second = pcie_bytes_per_second(pcie_transfers_per_second(generation), lanes);
-  unsigned long nodes = 0;  // a bit a NUMA node
+  unsigned long nodes = 0;  // a bit for each NUMA node
   constexpr unsigned kOfNodes = 0;
   if (nvml.call("nvmlDeviceGetMemoryAffinity", device, 1U, &nodes, kOfNodes) == kNvmlSuccess && nodes != 0)
     own.gpu.numa = __builtin_ctzl(nodes);
@@ -144,8 +146,8 @@ NvmlGpu describe(const Nvml& nvml, NvmlDevice device) {
   return own;
 }
 
-/// NVLinks between two of them: those that end at the other one; through a switch, all that go there. Where NVML does
-/// not say at which GPU links end, they are the same number for each.
+/// Returns the number of NVLinks between two GPUs: those that end at the other GPU, and those through a switch. Links
+/// of which NVML does not say the GPU are divided evenly among the other GPUs.
 int links_between(const Nvml& nvml, const NvmlGpu& one, const NvmlGpu& other, std::size_t gpus) {
   int status = kPeersUnknown;
   if (nvml.call("nvmlDeviceGetP2PStatus", one.device, other.device, kNvLinkPeers, &status) == kNvmlSuccess &&
@@ -182,7 +184,7 @@ NvmlGpus gpus_of(Nvml& nvml, const std::string& library) {
   return all;
 }
 
-/// Where a GPU has none to another one, between those what was found before stays.
+/// Sets the NVLinks between GPUs. Two GPUs without a link between them keep the path that was found before.
 void add_nvlinks(const Nvml& nvml, const std::vector<NvmlGpu>& gpus, MachineTopology& topology) {
   for (std::size_t a = 0; a < gpus.size(); ++a)
     for (std::size_t b = 0; b < gpus.size(); ++b) {
@@ -225,7 +227,7 @@ NvmlTopology read_nvml_topology(const std::string& library) {
     result.found.to_nics.emplace_back();
     std::vector<DevicePath>& paths = result.found.between_gpus.emplace_back();
     for (const NvmlGpu& other : known.gpus) {
-      int level = 50;  // NVML_TOPOLOGY_SYSTEM: the furthest, where it does not say
+      int level = 50;  // NVML_TOPOLOGY_SYSTEM, the furthest, is taken where NVML does not say
       if (&other != &own) nvml.call("nvmlDeviceGetTopologyCommonAncestor", own.device, other.device, &level);
       paths.push_back({.kind = path_of_level(level)});
     }

@@ -1,6 +1,6 @@
 #pragma once
-// GPUs and NVLinks of this machine as NVML tells of them, NVIDIA's management library that comes with the driver. It is
-// opened at run time: the tool links to nothing of it.
+// GPUs and NVLinks of this machine are read from NVML, the management library that comes with NVIDIA's driver. It is
+// opened at run time; the tool does not link to it.
 
 #include <string>
 #include <vector>
@@ -11,18 +11,18 @@ namespace plumb { inline namespace tools {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
-/// Adds names, memory and NVLinks as NVML has them, to GPUs in the order of their PCI addresses. Returns why it could
-/// not, in a sentence; empty if it did.
+/// Adds NVML's names, memory and NVLinks to GPUs in the order of their PCI addresses. Returns an empty text, or the
+/// reason if nothing could be added, as a sentence.
 std::string add_nvml(MachineTopology& topology, const std::string& library = kNvmlLibrary);
 
 struct NvmlTopology {
-  MachineTopology found;           ///< no GPUs where `why` says something
-  std::string why;                 ///< that it could not be read, in a sentence
-  std::vector<std::string> notes;  ///< what of it is not as it seems, a sentence each
+  MachineTopology found;           ///< without GPUs if `why` is not empty
+  std::string why;                 ///< the reason if nothing could be read, as a sentence
+  std::vector<std::string> notes;  ///< a sentence for each GPU that is not as it seems
 };
 
-/// All that NVML alone knows, where /sys hides the PCI devices: names, memory, PCIe links, what lies between GPUs. No
-/// network cards.
+/// Returns what NVML alone knows, for machines where /sys hides the PCI devices: names, memory, PCIe links and the
+/// paths between GPUs, without network cards.
 NvmlTopology read_nvml_topology(const std::string& library = kNvmlLibrary);
 
 }}  // namespace plumb::tools

@@ -17,7 +17,7 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
-/// The number that the text begins with; 0 if it does with none ("16.0 GT/s PCIe", "400 Gb/sec (4X NDR)").
+/// Returns the number that the text begins with ("16.0 GT/s PCIe", "400 Gb/sec (4X NDR)"), or 0 if there is none.
 double leading_number(const std::string& text) {
   return std::strtod(text.c_str(), nullptr);
 }
@@ -28,7 +28,7 @@ double link_of(const fs::path& device) {
 }
 
 struct PciDevice {
-  std::vector<std::string> path;  // host bridge, bridges, the device
+  std::vector<std::string> path;  // the host bridge, the bridges, the device
   int numa = -1;
 };
 
@@ -50,7 +50,7 @@ DevicePath path_between(const PciDevice& a, const PciDevice& b) {
   if (a.path.empty() || b.path.empty() || a.path.front() != b.path.front())
     return {.kind = a.numa >= 0 && a.numa == b.numa ? PathKind::kNode : PathKind::kSystem};
   const auto [own, other] = std::ranges::mismatch(a.path, b.path);
-  if (own - a.path.begin() == 1) return {.kind = PathKind::kHostBridge};  // nothing but the host bridge in common
+  if (own - a.path.begin() == 1) return {.kind = PathKind::kHostBridge};  // only the host bridge is common to both
   const auto bridges = std::max(a.path.end() - own, b.path.end() - other) - 1;
   return {.kind = bridges <= 1 ? PathKind::kOneBridge : PathKind::kBridges};
 }
@@ -74,7 +74,7 @@ MachineTopology read_sys_topology(const std::string& sys) {
   std::vector<PciDevice> gpus, nics;
   for (const fs::path& device : entries_of(fs::path(sys) / "bus/pci/devices")) {
     const std::string kind = line_of(device / "class");
-    // Display controllers of NVIDIA: VGA (0x0300) and 3D (0x0302).
+    // GPUs are NVIDIA's display controllers of the classes VGA (0x0300) and 3D (0x0302).
     if (line_of(device / "vendor") != "0x10de" || !(kind.starts_with("0x0300") || kind.starts_with("0x0302"))) continue;
     gpus.push_back(pci_device(device));
     found.gpus.push_back({.numa = gpus.back().numa, .pcie_bytes_per_second = link_of(device)});
@@ -85,7 +85,7 @@ MachineTopology read_sys_topology(const std::string& sys) {
   };
   for (const fs::path& card : entries_of(fs::path(sys) / "class/infiniband"))
     add_nic(card, leading_number(line_of(card / "ports/1/rate")) * 1e9);
-  if (found.nics.empty())  // no RDMA: Ethernet cards that are PCI devices and run
+  if (found.nics.empty())  // without RDMA, the cards are the Ethernet cards that are PCI devices and run
     for (const fs::path& card : entries_of(fs::path(sys) / "class/net"))
       if (const double megabits = leading_number(line_of(card / "speed")); megabits > 0 && fs::exists(card / "device"))
         add_nic(card, megabits * 1e6);

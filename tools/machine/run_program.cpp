@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The program, which writes into the pipe; -1: there is none.
+/// Starts the program, which writes into the pipe. Returns its process, or -1 if there is no such program.
 pid_t start(const std::vector<std::string>& words, const std::array<int, 2>& pipe) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -37,7 +37,7 @@ pid_t start(const std::vector<std::string>& words, const std::array<int, 2>& pip
   return child;
 }
 
-/// Until the other end is closed; false when the time is over.
+/// Appends to `text` until the other end of the pipe is closed. Returns false if the time `end` comes before.
 bool read_all(int from, Clock::time_point end, std::string& text) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
@@ -68,7 +68,7 @@ ProgramAnswer run_program(const std::vector<std::string>& words, Seconds patienc
   bool in_time = read_all(ends[0], end, answer.text);
   close(ends[0]);
   int status = 0;
-  while (in_time && waitpid(child, &status, WNOHANG) == 0) {  // it has closed its output and goes on
+  while (in_time && waitpid(child, &status, WNOHANG) == 0) {  // it has closed its output and still runs
     in_time = Clock::now() < end;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

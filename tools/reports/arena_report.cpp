@@ -48,7 +48,7 @@ nlohmann::ordered_json arena_json(const DeviceProgram& program) {
 std::string arena_text(const DeviceProgram& program) {
   const std::vector<RankCounts> counts = counts_of(program);
   TextTable table{.head = {"rank", "arena", "live at once", "buffers"}};
-  std::vector<std::size_t> streams;  // that some rank uses
+  std::vector<std::size_t> streams;  // the streams that some rank uses
   for (std::size_t stream = 0; stream < kStreamNames.size(); ++stream) {
     bool used = false;
     for (const RankCounts& rank : counts) used = used || rank.calls[stream] > 0;

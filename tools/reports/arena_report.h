@@ -1,6 +1,6 @@
 #pragma once
-// What a device needs for a plan besides weights, gradients and optimizer state, as JSON and as text: the arena that is
-// planned for each rank, its calls by stream, its events.
+// A device's needs for a plan besides weights, gradients and optimizer state, as JSON and as text: the arena that is
+// planned for each rank, its calls by stream, and its events.
 
 #include <string>
 
@@ -10,10 +10,10 @@
 
 namespace plumb { inline namespace tools {
 
-/// {"events", "ranks": [{"rank", "arena_bytes", "live_bytes", "buffers", "calls": {"compute": 12, ...}}, ...]}.
+/// Returns {"events", "ranks": [{"rank", "arena_bytes", "live_bytes", "buffers", "calls": {"compute": 12, ...}}, ...]}.
 nlohmann::ordered_json arena_json(const DeviceProgram& program);
 
-/// The same as a table with a row a rank.
+/// Returns these numbers as a table with a row for each rank.
 std::string arena_text(const DeviceProgram& program);
 
 }}  // namespace plumb::tools

@@ -16,7 +16,7 @@ std::string per_cent(const ErrorStatistics& errors, double value) {
   return errors.count > 0 ? fmt::format("{:.1f} %", value) : "-";
 }
 
-/// Errors of messages of 16 MiB and more.
+/// Returns a row of the table, with the errors of messages of 16 MiB and more.
 std::vector<std::string> cells(const CollectiveClusterScore& cluster) {
   return {cluster.cluster,
           std::to_string(cluster.zero.large.count),

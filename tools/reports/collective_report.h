@@ -1,5 +1,5 @@
 #pragma once
-// Published collectives held against NCCL's model, for a person to read.
+// The score of NCCL's model against published collectives, as text.
 
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace plumb { inline namespace tools {
 
-/// A table of the clusters, for a terminal.
+/// Returns a table of the clusters, for a terminal.
 std::string collective_text(const CollectiveScore& score);
 
-/// A section of Markdown: the same table, how rows were divided, the constants of both halves.
+/// Returns a section of Markdown with the same table and the sweeps of each half.
 std::string collective_page(const CollectiveScore& score);
 
 }}  // namespace plumb::tools

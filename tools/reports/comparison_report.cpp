@@ -41,8 +41,8 @@ std::string_view cause_name(ErrorCause::Kind kind) {
   return "?";
 }
 
-/// The replay loop's own time, and how late the system wakes it, on the rank where that is most: time between compute
-/// actions in which nothing is awaited.
+/// Returns the row of the rank with the largest overhead: the time between compute actions in which nothing is awaited.
+/// The replay loop itself and late waking by the system cause it.
 std::vector<std::string> overhead_row(const Comparison& c) {
   const auto most =
       std::ranges::max_element(c.ranks, {}, [](const RankComparison& rank) { return rank.overhead.measured; });
@@ -111,7 +111,7 @@ std::string summary_text(const Comparison& c, const std::vector<double>& losses)
                         fmt::format("{:.1f} %", 100 * c.measured_bubble_ratio),
                         fmt::format("{:+.1f} points", 100 * (c.predicted_bubble_ratio - c.measured_bubble_ratio))});
   table.rows.push_back(overhead_row(c));
-  if (losses.empty()) return to_text(table);  // nothing was computed, so no memory was held
+  if (losses.empty()) return to_text(table);  // nothing was trained, so that no memory was measured
   for (std::size_t r = 0; r < c.ranks.size(); ++r) {
     const double predicted = static_cast<double>(c.ranks[r].predicted_peak_bytes);
     const double measured = static_cast<double>(c.ranks[r].measured_peak_bytes);

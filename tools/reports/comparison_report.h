@@ -1,5 +1,5 @@
 #pragma once
-// A prediction held against measured steps, told as JSON and as the tables that `plumb validate` prints.
+// The comparison of a prediction with measured steps, as JSON and as the tables that `plumb validate` prints.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,11 @@
 
 namespace plumb { inline namespace tools {
 
-/// {"steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s", "bubble_ratio",
-/// "span_bubble_ratio", "losses", "ops",
-///  "ranks", "causes"}; losses is null where nothing was trained.
+/// Returns {"steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s", "bubble_ratio",
+/// "span_bubble_ratio", "losses", "ops", "ranks", "causes"}; "losses" is null where nothing was trained.
 nlohmann::ordered_json comparison_json(const Comparison& comparison, const std::vector<double>& losses);
 
-/// The table that a newcomer reads last: step time, bubble, memory where it was measured, and the losses if there are
-/// any.
+/// Returns the summary: step time, bubble, memory where it was measured, and the losses if there are any.
 std::string summary_text(const Comparison& comparison, const std::vector<double>& losses);
 
 }}  // namespace plumb::tools

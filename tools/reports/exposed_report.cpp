@@ -12,7 +12,7 @@ namespace {
 
 using Entries = std::vector<std::pair<std::string, SimTime>>;
 
-/// By cause, what is communication.
+/// Returns the time of each cause that is communication.
 Entries communication_of(const ExposedTime& time) {
   Entries entries;
   for (int group = 0; group < kGroupCount; ++group) {

@@ -1,5 +1,5 @@
 #pragma once
-// What communication costs each rank that nothing hides, as JSON and as a table.
+// The exposed communication of each rank, which no computing hides, as JSON and as a table.
 
 #include <functional>
 #include <string>
@@ -11,14 +11,15 @@
 
 namespace plumb { inline namespace tools {
 
-/// {"computing_s", "tensor_s", "context_s", ..., "messages_s", "gathers_s", "reductions_s", "moves_s", "waiting_s"}.
+/// Returns {"computing_s", "tensor_s", "context_s", ..., "messages_s", "gathers_s", "reductions_s", "moves_s",
+/// "waiting_s"}.
 nlohmann::ordered_json exposed_json(const ExposedTime& time);
 
-/// True if some rank has anything but computing and waiting.
+/// Returns true if some rank has anything but computing and waiting.
 bool has_communication(const std::vector<ExposedTime>& ranks);
 
-/// A row a rank, a column for each cause that some rank has, and behind it, where `on_path` is known, how much of the
-/// critical path is communication of that rank. `time` writes a time.
+/// Returns a table with a row for each rank and a column for each cause that some rank has. Where `on_path` is known,
+/// the last column is the communication of that rank on the critical path. `time` writes a time.
 std::string exposed_text(const std::vector<ExposedTime>& ranks, const std::vector<ExposedTime>& on_path,
                          const std::function<std::string(SimTime)>& time);
 

@@ -22,7 +22,7 @@ std::string key_of(MemoryKind kind) {
   return key;
 }
 
-/// "0-3, 7" of ascending numbers.
+/// Returns ascending numbers as "0-3, 7".
 std::string ranges_text(const std::vector<int>& numbers) {
   std::string text;
   for (std::size_t first = 0; first < numbers.size();) {

@@ -1,5 +1,5 @@
 #pragma once
-// How a step varies, as JSON and as text.
+// The variation of a step under noise, as JSON and as text.
 
 #include <functional>
 #include <string>
@@ -15,10 +15,11 @@ struct NoiseReport {
   NoisySteps steps;
 };
 
-/// What was asked, step times with and without noise, and what each rank waits more.
+/// Returns the noise that was asked for, the step times with and without it, and the idle time that it adds to each
+/// rank.
 nlohmann::ordered_json noise_json(const NoiseReport& report);
 
-/// A line of step times and a table by rank. `time` writes a time.
+/// Returns a line of step times and a table by rank. `time` writes a time.
 std::string noise_text(const NoiseReport& report, const std::function<std::string(SimTime)>& time);
 
 }}  // namespace plumb::tools

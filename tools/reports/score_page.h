@@ -1,5 +1,5 @@
 #pragma once
-// A score as a page to keep: docs/fidelity.md.
+// The score as a page to keep: docs/fidelity.md.
 
 #include <optional>
 #include <string>
@@ -10,9 +10,10 @@
 
 namespace plumb { inline namespace tools {
 
-/// Markdown: the command, a table by source (rows, compared, mean, median, worst, bias, other predictors' errors beside
-/// it), what was corrected and the error without it, what was assumed, why rows were skipped, how layouts were ranked,
-/// what was fitted, and the ten step times that are furthest off with the shares of their prediction by component.
+/// Returns a page of Markdown. It has the command; a table by source (rows, compared, mean, median, worst, bias, and
+/// the errors of other predictors); the corrections and the errors without them; the assumptions; the reasons why rows
+/// were skipped; the ranking of layouts; the fitted constants; and the ten step times with the largest errors, with the
+/// shares of their prediction by component.
 std::string score_page(const std::vector<SourceScore>& scores, const std::optional<FitResult>& fit,
                        const std::string& command);
 

@@ -32,7 +32,7 @@ void add_statistics(TextTable& table, const SourceScore& score, std::string_view
                         signed_pct(statistics.bias_pct)});
 }
 
-/// "step time, bf16, dense".
+/// Returns the label of a row, "step time, bf16, dense".
 std::string kind_label(const KindStatistics& kind) {
   return fmt::format("{}, {}", kind.quantity == Quantity::kMemory ? "memory" : "step time", kind.kind);
 }
@@ -79,7 +79,7 @@ std::string notes_text(const SourceScore& score) {
                            text);
 }
 
-/// Seconds by component; null unless the row's step is predicted.
+/// Returns the seconds of each component; null unless the row's step is predicted.
 ordered_json components_json(const ScoredQuantity& scored) {
   if (!scored.components) return nullptr;
   ordered_json components = ordered_json::object();

@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Shares of links may make the step shorter; what is below a part in 1e9 is rounding.
+/// Returns true if the time is more than a rounding error of the makespan, a part in 1e9. It may be negative: a
+/// narrower shared link may make the step shorter.
 bool share_counts(Seconds of, SimTime makespan) {
   return std::abs(of / to_seconds(makespan)) > 1e-9;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a step's time is made of and how it grows, as JSON and as text.
+// The sensitivities of a step's time, as JSON and as text.
 
 #include <functional>
 #include <string>
@@ -13,19 +13,20 @@
 
 namespace plumb { inline namespace tools {
 
-/// Keys of what the makespan grows with, which together are the makespan; the same in detail by collective and by link;
-/// and by the cluster's figures (null where there are none).
+/// Returns the parts of the makespan by the quantity that they grow with, which add up to the makespan; the parts by
+/// collective and by link; and the sensitivities to the cluster's figures (null where there are none).
 nlohmann::ordered_json sensitivity_json(const Sensitivity& sensitivity,
                                         const std::vector<ResourceSensitivity>& by_resource);
 
-/// {"number", "most", "is_ill", "step_with_noise"}; the last is null of a well-conditioned step.
+/// Returns {"number", "most", "is_ill", "step_with_noise"}; the last is null for a well-conditioned step.
 nlohmann::ordered_json conditioning_json(const Conditioning& conditioning);
 
-/// Stands in place of the sensitivities of an ill-conditioned step: "no sensitivities: ..." and how the step spreads.
+/// Returns the text that replaces the sensitivities of an ill-conditioned step: "no sensitivities: ..." and the spread
+/// of the step's time.
 std::string conditioning_text(const Conditioning& conditioning, const std::function<std::string(SimTime)>& time);
 
-/// "each 1 % longer makes the step longer by: ..." and, where figures are known, "1 % more of a figure changes the step
-/// by: ...".
+/// Returns "each 1 % longer makes the step longer by: ..." and, where figures are known, "1 % more of each changes the
+/// step by: ...".
 std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource,
                              SimTime makespan);
 

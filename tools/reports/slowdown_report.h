@@ -1,5 +1,5 @@
 #pragma once
-// How much slower ranks compute beside collectives, for people and for programs.
+// The slowdown of computing beside collectives, as JSON and as a table.
 
 #include <string>
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace plumb { inline namespace tools {
 
-/// "collective_slowdown" is null where nothing was computed beside the collective.
+/// Returns the sample as JSON; "collective_slowdown" is null where nothing was computed beside the collective.
 nlohmann::ordered_json slowdown_json(const SlowdownSample& sample);
 
-/// A table, a row a sample, and what of it a cluster says: the first's. `format` is that of the products. Empty if
-/// there are none.
+/// Returns a table with a row for each sample, and the line that puts the first sample's slowdown into a cluster file.
+/// `format` is the number format of the products. The text is empty if there are no samples.
 std::string slowdown_text(const std::vector<SlowdownSample>& samples, std::string_view format);
 
 }}  // namespace plumb::tools

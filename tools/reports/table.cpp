@@ -11,7 +11,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// Characters on the screen: bytes that do not continue a UTF-8 sequence.
+/// Returns the number of characters on the screen: the bytes that do not continue a UTF-8 sequence.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
@@ -22,7 +22,7 @@ bool is_number(std::string_view cell) {
   return first < cell.size() && first <= 1 && cell[first] >= '0' && cell[first] <= '9';
 }
 
-/// `value` with three significant digits, never in scientific notation.
+/// Returns `value` with three significant digits, never in scientific notation.
 std::string three_digits(double value) {
   const double magnitude = std::abs(value);
   return fmt::format("{:.{}f}", value, magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2);

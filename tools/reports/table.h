@@ -1,5 +1,5 @@
 #pragma once
-// Tables for people: aligned columns under a ruled head.
+// Tables with aligned columns under a head with a rule.
 
 #include <string>
 #include <vector>
@@ -8,23 +8,24 @@ namespace plumb { inline namespace tools {
 
 struct TextTable {
   std::vector<std::string> head;
-  std::vector<std::vector<std::string>> rows;  ///< each as long as the head
+  std::vector<std::vector<std::string>> rows;  ///< each row is as long as the head
 };
 
-/// Columns as wide as their widest cell, two blanks between them, numbers (cells that begin with a digit, '+' or '-')
-/// to the right, the rest to the left; a line of dashes under the head. Ends in a newline.
+/// Returns the table as text that ends in a newline. A column is as wide as its widest cell, and two blanks separate
+/// columns. Numbers (cells that begin with a digit, '+' or '-') stand to the right and other cells to the left. A line
+/// of dashes is under the head.
 std::string to_text(const TextTable& table);
 
-/// Comma-separated, cells with commas, quotes or line breaks quoted (RFC 4180).
+/// Returns the table as CSV; cells with commas, quotes or line breaks are quoted (RFC 4180).
 std::string to_csv(const TextTable& table);
 
-/// "1.234 s", "12.3 ms", "45.6 us": three digits and the unit that suits.
+/// Returns "1.23 s", "12.3 ms" or "45.6 us": three digits and the unit that suits.
 std::string duration_text(double seconds);
 
-/// "12.3 GiB", "4.00 MiB", "17 B".
+/// Returns "12.3 GiB", "4.00 MiB" or "17 B".
 std::string bytes_text(double bytes);
 
-/// "8.03 B", "1.24 M": three digits of a number of parameters.
+/// Returns "8.03 B" or "1.24 M": three digits of a number of parameters.
 std::string parameters_text(double parameters);
 
 }}  // namespace plumb::tools

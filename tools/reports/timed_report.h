@@ -1,5 +1,5 @@
 #pragma once
-// Published runs whose operations were timed, held against simulation alone, for a person to read.
+// The score of the simulation alone against published runs whose operations were timed, as text.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace tools {
 
-/// A table for a terminal, and a section of Markdown; empty where there are no scores.
+/// Return a table for a terminal, and a section of Markdown; empty if there are no scores.
 std::string timed_text(const std::vector<TimedScore>& scores);
 std::string timed_page(const std::vector<TimedScore>& scores);
 

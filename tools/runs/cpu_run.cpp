@@ -32,7 +32,7 @@ InterruptionListener interrupted_trace(const std::string& trace) {
       write_file(path, write_chrome_trace(timeline));
       print_note(fmt::format("wrote {}: the step that was interrupted", path));
     } catch (const InputError& error) {
-      print_note(error.what());  // what has failed the run matters more
+      print_note(error.what());  // the failure of the run is thrown; this one only adds a note
     }
   };
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Training on the cpu: ranks as threads of this process, or, where mpirun or srun has started several, as processes.
+// Training on the cpu: ranks are threads of this process, or processes where mpirun or srun has started several.
 
 #include <optional>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace plumb { inline namespace tools {
 
-/// What a run tells of a replay that fails, and of a rank that hangs: the interrupted step goes to `trace` (nowhere
-/// where it is empty), of several processes to a file of each, trace.rank2.json; a hang ends this process with the
-/// reason.
+/// Returns the listener that writes the interrupted step of a failed replay to `trace`, and nothing if that is empty.
+/// Each of several processes writes a file of its own, trace.rank2.json.
 InterruptionListener interrupted_trace(const std::string& trace);
+/// Returns the options by which a rank that hangs ends this process with the reason.
 RankThreadsOptions watched_threads();
 
-/// Nothing on all but the first of several processes. Throws as run() and run_mpi() do.
+/// Trains, and returns the result; of several processes, only the first returns one. Throws as run() and run_mpi().
 std::optional<RunResult> run_on_cpu(const RunSpec& spec, RunOptions options, Seconds expected);
 
 }}  // namespace plumb::tools

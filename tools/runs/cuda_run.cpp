@@ -88,14 +88,14 @@ bool is_one_cuda_rank(const CudaArguments& arguments) {
 
 namespace {
 
-/// What run_rank() of the library has answered, as exceptions.
+/// The answer of the library's run_rank(), which raise() turns into an exception.
 struct RankAnswer {
   std::string wrong;
   bool was_told = false, is_spec = false;
 
   void raise(int rank) const {
     if (wrong.empty()) return;
-    if (was_told || (is_spec && rank != 0)) throw RunAborted(wrong);  // who has found it says it
+    if (was_told || (is_spec && rank != 0)) throw RunAborted(wrong);  // the rank that has found it reports it
     if (is_spec) throw SpecError(wrong);
     throw RunError(wrong);
   }
@@ -142,7 +142,8 @@ RunResult run_on_each(const NcclLibrary& nccl, const RunSpec& spec) {
   return std::move(of_all).value();
 }
 
-/// Whether the ranks take a GPU each.
+/// Returns true if each rank takes a GPU of its own. Throws InputError or UsageError if that is asked for and not
+/// possible.
 bool takes_each(const CudaLibrary& library, int world, const CudaArguments& arguments) {
   const auto gpus = static_cast<int>(cuda_devices(library).size());
   const bool shares = arguments.sms != "even" || arguments.graph;

@@ -1,5 +1,5 @@
 #pragma once
-// Training on a GPU, through libplumb_cuda.so beside the tool.
+// Training on GPUs goes through libplumb_cuda.so, which lies beside the tool.
 
 #include <optional>
 #include <string>
@@ -12,35 +12,37 @@
 
 namespace plumb { inline namespace tools {
 
-/// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
+/// Returns the library after checking that there is a GPU. Throws RunError with what is missing and the remedy.
 const CudaLibrary& open_cuda();
 
-/// What the library has of NCCL. Throws RunError with what is missing and the remedy.
+/// Returns the library's functions over NCCL. Throws RunError with what is missing and the remedy.
 const NcclLibrary& open_nccl();
 
-/// Throws InputError if another backend is given what only this one has.
+/// Throws UsageError if another backend is given options that only this one has.
 void require_cuda_arguments_on_cuda(const ReplayArguments& arguments);
 
-/// The library, once it is sure that there is a GPU and that what is asked for fits the number of processes. Throws
-/// InputError or RunError with what is missing and the remedy.
+/// Returns the library after checking that there is a GPU and that the options fit the number of processes. Throws
+/// UsageError or RunError with what is missing and the remedy.
 const CudaLibrary& require_cuda(const CudaArguments& arguments);
 
-/// "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
+/// Returns the first GPU as "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
 std::string cuda_device_text(const CudaLibrary& library);
 
-/// "even", "all" (no parts), or a share each ("3,1"). Throws SpecError otherwise.
+/// Returns how ranks share a GPU's SMs: "even", "all" (the SMs are not divided), or a share for each rank ("3,1").
+/// Throws UsageError for another text.
 CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
 
-/// All ranks on one GPU, each on one of its own, or, of several processes, this one's rank on its GPU: nothing on all
-/// processes but the first. The timelines' titles say how the ranks shared the GPU. Throws RunError with what went
-/// wrong, and RunAborted where another rank says it.
+/// Trains with all ranks on one GPU, with each on a GPU of its own, or, as one of several processes, with this
+/// process's rank on its GPU. Of several processes only the first returns a result. The titles of the timelines say how
+/// the ranks shared the GPU. Throws InputError if the options ask for GPUs or checkpoints that are not possible,
+/// RunError with what went wrong, and RunAborted where another rank reports it.
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options = {});
 
-/// True if ranks have a GPU each: then no checkpoints are written, and no step ends early.
+/// Returns true if each rank has a GPU of its own. Then no checkpoints are written, and the run does not end early.
 bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments);
 
-/// Whether this process has one rank of several.
+/// Returns true if this process trains one rank of several.
 bool is_one_cuda_rank(const CudaArguments& arguments);
 
 }}  // namespace plumb::tools

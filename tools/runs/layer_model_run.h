@@ -1,13 +1,13 @@
 #pragma once
-// From a network's name and a schedule to what the executor runs.
+// A network's name and a schedule become the spec of a run.
 
 #include "executor/run_spec.h"
 #include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {
 
-/// A network of layer_models.h on the schedule's ranks, split as `layer_model.split` says. Throws InputError for the
-/// schedule, the split or the images.
+/// Returns the spec of a network of layer_models.h on the schedule's ranks, split as `layer_model.split` says. Throws
+/// InputError if the schedule, the split or the images are not valid.
 RunSpec layer_model_run(const RunArguments& arguments);
 
 }}  // namespace plumb::tools

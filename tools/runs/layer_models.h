@@ -1,5 +1,5 @@
 #pragma once
-// The presets that the cpu backend trains as they are: layer graphs that are chains of the executor's layers.
+// The presets that the cpu backend trains without a plan are layer graphs that are chains of the executor's layers.
 //
 //   layer_model("vgg-16", 10)   // on 224 x 224, with ten classes
 
@@ -12,11 +12,12 @@
 
 namespace plumb { inline namespace tools {
 
-/// alexnet, alexnet-32, alexnet-one-tower, mlp, vgg-11, vgg-16, vgg-19.
+/// Returns alexnet, alexnet-32, alexnet-one-tower, mlp, vgg-11, vgg-16 and vgg-19.
 const std::vector<std::string>& layer_model_names();
 bool is_layer_model(std::string_view name);
 
-/// The layers of a network that is_layer_model, with so many classes (the MLP: numbers of a target).
+/// Returns the layers of a network with `outputs` classes (of the MLP: numbers of a target). is_layer_model(name)
+/// holds.
 std::vector<Layer> layer_model(std::string_view name, std::int64_t outputs);
 
 }}  // namespace plumb::tools

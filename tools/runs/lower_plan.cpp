@@ -43,7 +43,8 @@ void require_cpu_layout(const Plan& plan) {
            "plan with gradients in fp32");
 }
 
-/// [stage][bucket] as the planner has priced them; none where gradients are not reduced in buckets.
+/// Returns the layers of each bucket by [stage][bucket], as the planner has priced them; empty if gradients are not
+/// reduced in buckets.
 std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Evaluation& evaluation) {
   std::vector<std::vector<int>> buckets;
   if (evaluation.priced.buckets.empty()) return buckets;
@@ -63,7 +64,7 @@ std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Evaluation& 
   return buckets;
 }
 
-/// The ZeRO stage whose UNSHARDs and RESHARDs the schedule has.
+/// Returns the ZeRO stage whose UNSHARDs and RESHARDs the schedule has.
 int zero_of(const Schedule& lowered, int planned) {
   const auto has = [&](Op op) {
     return std::ranges::any_of(lowered.ranks, [op](const std::vector<Action>& actions) {
@@ -134,7 +135,7 @@ RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSett
     const std::vector<Layer> layers = model_layers(plan.model);
     spec.samples = {.shape = std::get<InputLayer>(layers.front()), .outputs = std::get<LossLayer>(layers.back()).width};
   }
-  if (plan.layout.recompute == Recompute::kFull)  // each layer's input is kept, but where R makes all of a stage anew
+  if (plan.layout.recompute == Recompute::kFull)  // keeps each layer's input, or the stage's alone where the list has R
     spec.rebuild = lists_recomputation(evaluation.lowered) ? Rebuild::kStage : Rebuild::kLayers;
   if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;

@@ -1,5 +1,5 @@
 #pragma once
-// From a plan to what the executor runs: the only bridge between planner and executor.
+// A plan becomes the spec of a run; this file is the only bridge between planner and executor.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace plumb { inline namespace tools {
 
-/// "ring" or "ulysses". Throws InputError otherwise.
+/// Returns the attention over context ranks that is named "ring" or "ulysses". Throws UsageError for another name.
 ContextAttention context_attention(const std::string& name);
 
 struct RunSettings {
@@ -20,24 +20,25 @@ struct RunSettings {
   std::string text;       ///< the bytes to train on
   std::string text_name;  ///< their file
   ContextAttention context_attention = ContextAttention::kRing;
-  double clip_norm = 0;            ///< of the gradients; 0: not clipped
+  double clip_norm = 0;            ///< largest norm of the gradients; 0: they are not clipped
   bool offload_optimizer = false;  ///< also where the plan does not say so
 };
 
-/// The spec that replays exactly the schedule that was simulated (`evaluation` is the plan's).
-/// Throws SpecError naming what the cpu backend does not run: experts divided otherwise than over the tensor group,
-/// tf32, fp8, gradients that are not in fp32.
+/// Returns the spec that replays exactly the schedule that was simulated; `evaluation` is the plan's. Throws SpecError
+/// with the part of the plan that the cpu backend does not run: a stack, a layer graph that is no chain of the
+/// executor's layers, experts divided otherwise than over the tensor group, tf32, fp8, or gradients that are not in
+/// fp32.
 RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSettings& settings);
 
-/// What tensors of a precision are stored in; none: fp32.
+/// Returns the 16-bit format that stores tensors of a precision, or nothing for fp32.
 std::optional<HalfFormat> half_format(Precision precision);
 
-/// The executor's form of an optimizer, with its own numbers.
+/// Returns the executor's optimizer, with its default numbers.
 OptimizerSettings optimizer_settings(Optimizer optimizer);
 
-/// `spec` with another schedule (its compute order, and lowered) than its plan's: the model is cut anew where the
-/// number of its parts changes. Throws ScheduleError if ranks or micro-batches are not the plan's, SpecError if the
-/// model has too few layers.
+/// Returns `spec` with another schedule than its plan's: `order` is the compute order and `lowered` the lowered
+/// schedule. The model is partitioned anew if the number of its parts changes. Throws ScheduleError if ranks or
+/// micro-batches are not the plan's, and SpecError if the model has too few layers.
 RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, const Schedule& lowered);
 
 }}  // namespace plumb::tools

@@ -15,7 +15,7 @@ bool is_message(const KernelSample& sample) {
   return sample.kernel == "message";
 }
 
-/// Of each kind of collective, as nccl-tests would have logged it.
+/// Returns a log for each kind of collective, as nccl-tests would have written it.
 std::vector<NcclTestsLog> logs_of(const NcclMeasurement& measured) {
   std::vector<NcclTestsLog> logs;
   for (const NcclSample& one : measured.samples) {
@@ -99,7 +99,7 @@ ClusterFit with_nccl(ClusterSpec cluster, const std::vector<NcclMeasurement>& me
   const bool has_constants = cluster.nccl.has_value();
   ClusterFit fit = fit_cluster(std::move(cluster), evidence);
   if (!has_constants) {
-    fit.notes.clear();  // that it has no constants: it has a link that was measured instead
+    fit.notes.clear();  // they say that the cluster has no constants; it gets a measured link instead
     put_messages(fit.cluster, *smallest, date);
   }
   put_slowdown(fit, *largest, format, date);

@@ -1,5 +1,5 @@
 #pragma once
-// A plan made runnable on this machine, and the text that it trains on.
+// A plan is checked to be runnable on this machine, and gets the text that it trains on.
 
 #include <string>
 
@@ -10,26 +10,27 @@
 
 namespace plumb { inline namespace tools {
 
-/// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
+/// Throws UsageError if the cpu backend is given no plan.
 void require_cpu_arguments(const ReplayArguments& arguments);
 
-/// The plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
+/// Returns the plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
 Evaluation runnable_evaluation(const Plan& plan);
 
-/// Throws SpecError if so many bytes, of all ranks together, are more than this machine's memory.
+/// Throws SpecError if `bytes`, the sum over all ranks, are more than this machine's memory.
 void require_room(double bytes);
 
-/// Returns it for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
+/// Returns runnable_evaluation() for the cpu backend. Throws SpecError if all ranks together would take more than this
+/// machine's memory.
 Evaluation cpu_evaluation(const Plan& plan);
 
-/// The file's contents, or the text that the tool carries for an empty path.
+/// Returns the contents of the file, or the text that is built into the tool if the path is empty.
 std::string training_text(const std::string& path);
 
-/// The path, or what the text that the tool carries is called.
+/// Returns the path, or the name of the built-in text if the path is empty.
 std::string text_name(const std::string& path);
 
-/// The settings of a training of so many steps, its text read. Throws InputError if the file cannot be read, UsageError
-/// if the context attention has another name.
+/// Returns the settings of a training of so many steps, with its text read. Throws InputError if the file cannot be
+/// read, and UsageError if the context attention has an unknown name.
 RunSettings training_settings(const TrainingArguments& training, int steps);
 
 }}  // namespace plumb::tools

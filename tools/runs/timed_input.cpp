@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kBytesPerKib = 1024;
 
-/// `link` becomes that of the plan's hops, where it is known.
+/// Returns the input of a plan, and sets `link` to the link of the plan's hops if it is known.
 TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLink>& link) {
   if (!arguments.schedule.name.empty())
     throw UsageError(

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Turns preset files into C++: the tool carries them, so that it runs wherever it is copied.
+"""Turns preset files into C++, so that the tool contains them and runs wherever it is copied.
 
 usage: embed.py OUTPUT.cpp DEPFILE FOLDER TEXT
 
-FOLDER has models/*.json, clusters/*.json, stacks/*.json and score/*.json, TEXT is a text to train on. DEPFILE names the
-files and their folders: a preset that is added or removed makes the output anew.
+FOLDER has models/*.json, clusters/*.json, stacks/*.json and score/*.json. TEXT is a text to train on. DEPFILE names the
+files and their folders, so that a preset that is added or removed makes the output anew.
 """
 import pathlib
 import sys
 
 KINDS = {"models": "kModel", "clusters": "kCluster", "stacks": "kStack", "score": "kMapping"}
-LONGEST_LITERAL = 8000  # compilers need not take much longer ones; adjacent literals are joined
+LONGEST_LITERAL = 8000  # compilers need not accept much longer ones; adjacent literals are joined
 
 
 def main():

@@ -25,7 +25,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// One rank: its peak, what is always held and what comes and goes, and the bytes over time, in all and by kind.
+/// Returns one rank's peak, the bytes that it always holds and those that come and go, and its bytes over time, in all
+/// and by kind.
 ordered_json rank_json(std::size_t rank, const MemoryPeak& peak, const RankTimeline& timeline,
                        std::int64_t available_bytes) {
   const BytesByKind bytes = bytes_by_kind(peak);
@@ -46,7 +47,8 @@ ordered_json rank_json(std::size_t rank, const MemoryPeak& peak, const RankTimel
   return json;
 }
 
-/// Of each stage, what slices of a micro-batch keep of its sequences; nothing where they are whole.
+/// Returns, for each stage, the bytes that the slices of a micro-batch keep of its sequences; zeros if micro-batches
+/// are not sliced.
 std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Evaluation& evaluation) {
   const Schedule& schedule = evaluation.lowered;
   std::vector<DeviceStageBytes> bytes(schedule.stages.size());

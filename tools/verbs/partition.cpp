@@ -25,7 +25,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What DeepSpeed's and Megatron's partition methods make even; nothing for time, which the planner does.
+/// Returns the weight of each node that DeepSpeed's or Megatron's partition method balances; nothing for the method
+/// "time", which is the planner's.
 std::optional<std::vector<Seconds>> weights_of(const std::string& method, const std::vector<GraphNode>& nodes) {
   constexpr std::string_view kType = "type:";
   std::vector<Seconds> weights;
@@ -47,7 +48,7 @@ std::optional<std::vector<Seconds>> weights_of(const std::string& method, const 
   return weights;
 }
 
-/// The layout that is asked for, with a stage on every device that has no replica to be.
+/// Returns the layout that is asked for. The number of stages is by default the number of devices over the replicas.
 Layout layout_asked(const QuestionArguments& question, const ClusterSpec& cluster) {
   LayoutRequest request = layout_input(question);
   const int data = request.data.value_or(1), chunks = request.chunks.value_or(1);
@@ -71,7 +72,7 @@ double seconds_of(const CostTable& costs, Op op, int stage) {
   return to_seconds(duration_of(costs, {.op = op, .stage = stage})).count();
 }
 
-/// What one stage has, in the terms of the table and of the JSON.
+/// Returns the entry of one stage, with the keys that the table and the JSON print.
 ordered_json stage_json(const Plan& plan, const Evaluation& evaluation, const GraphTables* graph, int stage) {
   const StagePlace& place = evaluation.lowered.stages[static_cast<std::size_t>(stage)];
   const std::vector<int>& split = evaluation.priced.split;

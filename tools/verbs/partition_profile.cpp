@@ -42,7 +42,7 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
                     "smaller cluster, or a profile of fewer nodes",
                     file, nodes.size(), cluster.devices, steps, static_cast<double>(kMostPartitionSteps)));
   }
-  constexpr double kAdamMoments = 2;  // in the precision of the weights, which profiles give in fp32
+  constexpr double kAdamMoments = 2;  // each as large as the weights, which profiles give in fp32
   const Chain chain = chain_of(nodes, kAdamMoments);
   std::vector<double> weights;
   for (const ProfiledNode& node : nodes) weights.push_back(node.parameter_bytes);

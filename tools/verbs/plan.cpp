@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The keys that decide; how the layers split is said in the notes.
+/// Returns the layout without its split, which the notes print.
 std::string keys_text(Layout layout) {
   layout.split.clear();
   return to_text(layout);

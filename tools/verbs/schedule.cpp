@@ -44,7 +44,7 @@ void write_or_print(const Schedule& schedule, const std::string& output) {
   }
 }
 
-/// True where the answer is a schedule, whose form has no place for a title.
+/// Prints the schedule's defaults as a note, since the form of a schedule has no place for a title.
 void note_defaults(const Schedule& schedule, const ScheduleArguments& arguments) {
   const std::string title = timeline_title(schedule);
   if (const std::string whole = titled(title, arguments); whole != title) print_note(whole);
@@ -115,7 +115,7 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   const ValidationLimits limits{.sends = sends_named(arguments.sends), .max_activations = arguments.max_activations};
   std::vector<Violation> violations = validate(schedule, {.max_activations = limits.max_activations});
   if (violations.empty()) {
-    // Whether a send can hold its rank is a question to messages.
+    // Only a lowered schedule has messages, and so sends that can hold their rank.
     const bool lowers = limits.sends != Sends::kBuffered || adds_messages(arguments.schedule);
     schedule = lowers ? lowered_input(schedule, arguments.schedule) : ordered_input(schedule, arguments.schedule);
     violations = validate(schedule, limits);

@@ -35,7 +35,8 @@ bool has_whole_backwards(const Schedule& schedule) {
   });
 }
 
-/// Made for the costs by its generator, or found from an order of the catalogue or of a file, with as many activations.
+/// Returns the schedule that its generator makes for the costs, or the one that is found from an order of the catalogue
+/// or of a file with no more activations.
 Schedule searched(const ScheduleArguments& arguments, const CostsOption& costs) {
   Schedule schedule = schedule_input(arguments, costs.chunk);
   if (is_made_for_costs(schedule.name)) return schedule;

@@ -26,7 +26,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// The command that was given, as the report repeats it.
+/// Returns the command that was given, as the report repeats it.
 std::string command_of(const ScoreArguments& arguments) {
   std::string command = "plumb score";
   for (const std::string& file : arguments.files) command += " " + file;
@@ -47,7 +47,7 @@ std::optional<FitResult> fit_of(const ScoreArguments& arguments, const ScoreInpu
   return fit_constants(input.library, input.files, constants, parse_holdout(arguments.holdout));
 }
 
-/// Rows of collectives against NCCL's model of the cluster presets; nothing where there are none.
+/// Returns the score of NCCL's model of the cluster presets against rows of collectives, or nothing if there are none.
 std::optional<CollectiveScore> collectives_of(const ScoreInput& input) {
   std::vector<CollectiveRows> files;
   for (const PublishedRows& published : input.files) {
@@ -60,7 +60,7 @@ std::optional<CollectiveScore> collectives_of(const ScoreInput& input) {
   return score_collectives(files, clusters);
 }
 
-/// Why nothing was compared, if so; a score of nothing is no score.
+/// Returns the reason if nothing was compared, since a score without rows is a mistake of the input.
 std::optional<std::string> why_none_compared(const ScoreArguments& arguments, const ScoreInput& input,
                                              const std::vector<SourceScore>& scores,
                                              const std::optional<CollectiveScore>& collectives) {

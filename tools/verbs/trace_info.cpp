@@ -69,7 +69,7 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
       idle_text(idle, [](SimTime time) { return duration_text(seconds(time)); }), to_text(by_op)));
 }
 
-/// A trace of another program: its rows and what lies in them.
+/// Prints the rows of another program's trace, and the spans in each.
 void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& arguments) {
   ordered_json list = ordered_json::array();
   TextTable table{.head = {"process", "thread", "spans", "first start", "last end", "total"}};

@@ -1,6 +1,6 @@
 #pragma once
-// The verbs of the command line, a file each. Arguments come parsed; a verb reads files, asks the library, prints, and
-// returns the exit code. Users' mistakes leave it as InputError.
+// The verbs of the command line; each has a file. A verb gets parsed arguments, reads files, calls the library, prints,
+// and returns the exit code. A user's mistake leaves it as InputError.
 
 #include <string>
 
@@ -15,7 +15,7 @@ int stacks_verb(const PresetArguments& arguments);
 int plan_verb(const PlanArguments& arguments);
 int partition_verb(const PartitionArguments& arguments);
 
-/// The partition of measured layers; `text` is the file's.
+/// Prints the partition of measured layers; `text` is the contents of the profile.
 int partition_profile(const PartitionArguments& arguments, const std::string& text);
 int simulate_verb(const SimulateArguments& arguments);
 int schedule_list_verb(const ScheduleVerbArguments& arguments);

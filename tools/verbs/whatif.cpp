@@ -23,7 +23,7 @@ std::string value_text(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : json_line(value);
 }
 
-/// One line a row; numbers with their unit for people, bare for a CSV.
+/// Returns a table with a line for each row; numbers have their unit, or none in a CSV (`bare`).
 TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
   TextTable table;
   for (const auto& [key, value] : rows.front().values) table.head.push_back(key);
@@ -75,7 +75,7 @@ ordered_json rows_json(const std::vector<WhatIfRow>& rows) {
   return {{"rows", list}};
 }
 
-/// True if rows that differ in that key alone are the same answer, wherever there are some.
+/// Returns true if all rows that differ in that key alone have the same answer.
 bool changes_nothing(const std::vector<WhatIfRow>& rows, std::size_t key) {
   std::map<std::string, std::vector<const WhatIfRow*>> alike;
   for (const WhatIfRow& row : rows) {

@@ -5,7 +5,7 @@
 namespace plumb::test {
 namespace {
 
-/// The one that is meant; empty where none is.
+/// Returns the name that is meant; empty if there is none.
 std::string spelled(const std::vector<std::string>& names, std::string_view text) {
   const std::vector<std::string> meant = presets_spelled(names, text);
   REQUIRE(meant.size() <= 1);
@@ -23,7 +23,7 @@ TEST_CASE("clusters are found by the full names of their devices and machines") 
   CHECK(spelled(kClusterNames, "A100-SXM4-40GB") == "a100-40gb");
   CHECK(spelled(kClusterNames, "h100-sxm5") == "h100");
   CHECK(spelled(kClusterNames, "v100-16gb") == "p3");
-  CHECK(spelled(kClusterNames, "h200").empty());  // not among these
+  CHECK(spelled(kClusterNames, "h200").empty());  // it is not among these
 }
 
 TEST_CASE("models are found by what repositories call them") {

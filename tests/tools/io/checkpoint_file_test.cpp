@@ -28,7 +28,7 @@ TrainingState state_after(std::int64_t steps) {
                            .fields = {{"momentum", std::vector<std::byte>(4096, std::byte{7})}}}}}};
 }
 
-/// While it lives, no file grows beyond so many bytes: a disk that is full.
+/// A full disk: while this object lives, no file grows beyond so many bytes.
 struct FullDisk {
   explicit FullDisk(rlim_t bytes) {
     std::signal(SIGXFSZ, SIG_IGN);

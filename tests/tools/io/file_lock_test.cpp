@@ -23,7 +23,7 @@ TEST_CASE("a lock has one owner, is free when that one ends, and names it meanwh
   }
   CHECK(folder.entries() == 0);
   const pid_t child = fork();
-  if (child == 0) {  // killed with the lock: its file stays, the lock does not
+  if (child == 0) {  // it is killed while it has the lock: its file stays, the lock does not
     const FileLock lock(path);
     kill(getpid(), SIGKILL);
   }

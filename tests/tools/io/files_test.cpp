@@ -93,7 +93,7 @@ TEST_CASE("a FIFO gets the bytes and stays one") {
 TEST_CASE("a device gets the bytes and stays one") {
   const TestFolder folder;
   const std::string path = folder.file("null");
-  if (mknod(path.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) {  // only root makes one
+  if (mknod(path.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) {  // only root can make one
     MESSAGE("skipped: devices are made by root");
     return;
   }

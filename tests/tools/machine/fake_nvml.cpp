@@ -1,8 +1,9 @@
-// In the place of libnvidia-ml.so.1, for tests. What it has is in an environment variable, asked for at each nvmlInit:
+// This library takes the place of libnvidia-ml.so.1 in tests. An environment variable, read at each nvmlInit, gives its
+// GPUs:
 //
-//   PLUMB_FAKE_NVML_GPUS="mesh 4"       4 GPUs, NVLinks from each to each, the first pair with two
-//   PLUMB_FAKE_NVML_GPUS="switch 8"     18 links each, all to switches
-//   PLUMB_FAKE_NVML_GPUS="pcie 2 mig"   no NVLinks; the second GPU is divided
+//   PLUMB_FAKE_NVML_GPUS="mesh 4"       4 GPUs with NVLinks from each to each, the first pair with two
+//   PLUMB_FAKE_NVML_GPUS="switch 8"     8 GPUs with 18 links each, all to switches
+//   PLUMB_FAKE_NVML_GPUS="pcie 2 mig"   2 GPUs without NVLinks; the second one is divided
 //   PLUMB_FAKE_NVML_GPUS=""             no driver
 //
 // GPU i is handle i + 1, at 0000:1i:00.0, on NUMA node i / 2.
@@ -37,7 +38,7 @@ unsigned number(const void* device) {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(device)) - 1;
 }
 
-/// Of the link to the k-th of the other GPUs; the first pair has one more, behind these.
+/// Returns the GPU at the end of a link. Link k goes to the k-th of the other GPUs; the first pair has one more link.
 unsigned peer_of(unsigned gpu, unsigned link) {
   if (link == fake().gpus - 1) return 1 - gpu;
   return link < gpu ? link : link + 1;

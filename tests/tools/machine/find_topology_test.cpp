@@ -1,4 +1,5 @@
-// Who is asked in whose place: with a folder for /sys, a library for NVML, and a program for nvidia-smi on PATH.
+// These cases check the order of the sources, with a folder for /sys, a library for NVML, and a program for nvidia-smi
+// on PATH.
 
 #include "tools/machine/find_topology.h"
 
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A machine whose /sys has nothing, and whose PATH is a folder of its own.
+/// A machine whose /sys is empty, and whose PATH is a folder of its own.
 class Machine {
  public:
   Machine()

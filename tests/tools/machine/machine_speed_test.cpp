@@ -32,7 +32,7 @@ TEST_CASE("without samples of so many busy ranks nothing is known of a machine's
   cluster.samples = {{.kernel = "gemm", .shape = {128, 256, 256, 1, 0}, .median = Seconds{200e-6}, .busy_ranks = 2}};
   CHECK(!machine_speed(cluster, 1, Seconds{0.1}));
   cluster.samples[0].busy_ranks = 1;
-  cluster.samples[0].median = Seconds{1};  // too long to look at beside a run
+  cluster.samples[0].median = Seconds{1};  // too long to measure again beside a run
   CHECK(!machine_speed(cluster, 1, Seconds{0.1}));
 }
 

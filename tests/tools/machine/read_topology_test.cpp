@@ -1,4 +1,4 @@
-// A folder in the place of /sys, in the form in which the kernel shows PCI devices and network cards.
+// A folder stands in the place of /sys, in the form in which the kernel shows PCI devices and network cards.
 
 #include "tools/machine/read_topology.h"
 
@@ -34,7 +34,7 @@ class FakeSys {
     std::ofstream(root_ / file) << line << '\n';
   }
 
-  /// A PCI device below `bridges` ("pci0000:00/0000:00:01.0").
+  /// Adds a PCI device below `bridges` ("pci0000:00/0000:00:01.0").
   void device(const std::string& bridges, const std::string& address, const std::string& vendor,
               const std::string& kind, int numa) const {
     const fs::path folder = fs::path("devices") / bridges / address;

@@ -24,8 +24,8 @@ std::int64_t parameters_of(const std::string& name, std::int64_t classes) {
 }  // namespace
 
 TEST_CASE("networks have the parameters of their papers") {
-  // 1000 classes. Krizhevsky et al. 2012: 60 million (with their two groups 60,965,224); Simonyan & Zisserman 2015,
-  // table 2: 133, 138 and 144 million for A, D and E.
+  // With 1000 classes, Krizhevsky et al. 2012 have 60 million (with their two groups 60,965,224), and Simonyan &
+  // Zisserman 2015, table 2, have 133, 138 and 144 million for A, D and E.
   CHECK(parameters_of("alexnet", 1000) == 60'965'224);
   CHECK(parameters_of("vgg-11", 1000) == 132'863'336);
   CHECK(parameters_of("vgg-16", 1000) == 138'357'544);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kSizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22};
 
-/// 10 us and a byte a nanosecond, of all-gathers twice that; in place, which no training calls, next to nothing.
+/// Returns 10 us plus a nanosecond for each byte, and twice that for all-gathers.
 Seconds time_of(CollectiveKind op, std::int64_t bytes) {
   return (op == CollectiveKind::kAllGather ? 2 : 1) * Seconds{1e-5 + 1e-9 * static_cast<double>(bytes)};
 }
@@ -31,7 +31,7 @@ NcclMeasurement measured(int ranks) {
             {.sample = {.op = op, .members = ranks, .bytes = bytes, .median = time, .fastest = time, .repeats = 7},
              .in_place = in_place});
       }
-  // Of 2 s beside it compute did 1.5 s of work: x = 1/3. Beside the gather another one.
+  // In the 2 s beside the all-reduce, compute did 1.5 s of work: x = 1/3. The gather has another slowdown.
   result.slowdowns = {
       {.members = ranks,
        .bytes = 1 << 26,
@@ -65,7 +65,7 @@ bool says(const std::vector<std::string>& notes, const std::string& part) {
 TEST_CASE("collectives of each group become tables, send and receive the node's link, and the slowdown stands there") {
   const ClusterFit fit = with_nccl(node(4), {measured(2), measured(4)}, "bf16", "2026-11-23");
   const ClusterSpec& cluster = fit.cluster;
-  CHECK(cluster.collective_tables.size() == 4);  // 2 groups, 2 kinds that are priced
+  CHECK(cluster.collective_tables.size() == 4);  // 2 groups, and 2 kinds that are priced
   const CollectivePrices prices = collective_prices(cluster, 4);
   for (const int ranks : {2, 4})
     for (const std::int64_t bytes : kSizes) {
@@ -102,7 +102,7 @@ TEST_CASE("a cluster with NCCL's constants keeps its links, and has its constant
 
 TEST_CASE("where no slowdown is known none is made up") {
   NcclMeasurement starved = measured(2);
-  starved.slowdowns.front().beside = Seconds{7};  // 2.5 s lost of 2 s
+  starved.slowdowns.front().beside = Seconds{7};  // 2.5 s are lost in a collective of 2 s
   ClusterSpec base = node(2);
   base.device.collective_slowdown = 0.125;
   const ClusterFit kept = with_nccl(base, {starved}, "fp32", "2026-11-23");

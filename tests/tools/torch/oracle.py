@@ -1,12 +1,12 @@
-"""Losses, gradients and weights of small models trained in PyTorch, for torch_oracle_test.cpp.
+"""Prints losses, gradients and weights of small models trained in PyTorch, for torch_oracle_test.cpp.
 
     python3 tests/tools/torch/oracle.py > tests/tools/torch/oracle.json
 
-The models are written in PyTorch from their papers; of Plumb they take the initial weights and the data, which are
-defined by a counter generator (kernels/counter_random.h), and the layout of each parameter (kernels/layer/layer.h).
-Everything is computed in double precision. Of each parameter tensor the file has the largest magnitude, the Euclidean
-norm and the elements (2 j + 1) count / 12, j = 0..5; gradients are those of the first and the last step. Adafactor and
-Lion, which PyTorch 1.13 has not, follow their papers.
+The models are written in PyTorch from their papers. They take from Plumb the initial weights and the data, which a
+counter generator defines (kernels/counter_random.h), and the layout of each parameter (kernels/layer/layer.h).
+Everything is computed in double precision. For each parameter tensor the file has the largest magnitude, the Euclidean
+norm and the elements (2 j + 1) count / 12, j = 0..5. Gradients are those of the first and the last step. Adafactor and
+Lion, which PyTorch 1.13 does not have, follow their papers.
 """
 import json
 import math
@@ -23,7 +23,7 @@ SEED, MICROBATCHES, MICROBATCH, SEQUENCE, STEPS, VOCAB = 1, 4, 2, 7, 4, 32
 WEIGHTS, DATA, DROPOUT, PATTERN, NOISE = 1, 2, 3, 4, 5  # streams of random numbers
 
 
-# Random numbers by key -------------------------------------------------------------------------------------------------
+# Random numbers by key ------------------------------------------------------------------------------------------------
 
 def words(values):
     return numpy.asarray(values).astype(numpy.uint64)
@@ -61,10 +61,10 @@ def dropped(step, layer, first_sample, shape, probability):
     return (bits >> words(40)).astype(numpy.float32) / numpy.float32(2**24) < numpy.float32(probability)
 
 
-# Layers: parameters as [(shape, deviation or constant)], and a forward -------------------------------------------------
+# Layers: parameters as [(shape, deviation or constant)], and a forward ------------------------------------------------
 
 class Place:
-    """Which micro-batch of which step this is."""
+    """The step and the micro-batch that are computed."""
 
     def __init__(self, step, microbatch):
         self.step, self.first_sample = step, microbatch * MICROBATCH
@@ -111,7 +111,7 @@ class Head:
 
 
 class Block:
-    """A decoder block as GPT-2's (Radford et al. 2019) or Llama's (Touvron et al. 2023)."""
+    """A decoder block of GPT-2 (Radford et al. 2019) or Llama (Touvron et al. 2023)."""
 
     def __init__(self, style, hidden, heads, kv_heads, ffn):
         self.llama = style == "llama"
@@ -163,7 +163,7 @@ class Input:
 
 
 class Convolution:
-    """Images are [height, width, channels], filters [filter, row, column, channel of its group]."""
+    """A convolution of images [height, width, channels] with filters [filter, row, column, channel of its group]."""
 
     def __init__(self, channels, filters, kernel, padding, groups=1):
         self.kernel, self.padding, self.groups = kernel, padding, groups
@@ -224,10 +224,10 @@ class CrossEntropy:
         return nn.cross_entropy(x, data.labels(place), reduction="sum")
 
 
-# Data ------------------------------------------------------------------------------------------------------------------
+# Data -----------------------------------------------------------------------------------------------------------------
 
 class Text:
-    rows = MICROBATCH * MICROBATCHES * SEQUENCE  # of a step
+    rows = MICROBATCH * MICROBATCHES * SEQUENCE  # rows of a step
 
     def tokens(self, place):
         text = [(7 * i + i // 10) % VOCAB for i in range(400)]
@@ -263,10 +263,10 @@ class Samples:
                              for sample in self.drawn(place)])
 
 
-# Optimizers that PyTorch 1.13 has not ----------------------------------------------------------------------------------
+# Optimizers that PyTorch 1.13 has not ---------------------------------------------------------------------------------
 
 class Lion(torch.optim.Optimizer):
-    """Chen et al. 2023, algorithm 2."""
+    """Lion: Chen et al. 2023, algorithm 2."""
 
     def __init__(self, groups, lr, betas):
         super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0})
@@ -283,7 +283,7 @@ class Lion(torch.optim.Optimizer):
 
 
 class Adafactor(torch.optim.Optimizer):
-    """Shazeer & Stern 2018, algorithms 4 to 6 with the step's size relative to the parameter's, without momentum."""
+    """Adafactor: Shazeer & Stern 2018, algorithms 4 to 6, with step sizes relative to the parameter's, no momentum."""
 
     def __init__(self, groups, lr):
         super().__init__(groups, {"lr": lr, "weight_decay": 0})
@@ -309,7 +309,7 @@ class Adafactor(torch.optim.Optimizer):
                 p -= group["lr"] * max(1e-3, rms(p)) * update + group["lr"] * group["weight_decay"] * p
 
 
-# Training --------------------------------------------------------------------------------------------------------------
+# Training -------------------------------------------------------------------------------------------------------------
 
 def initial(layer_number, number, parameter):
     if "value" in parameter:
@@ -372,7 +372,7 @@ def mlp():
 
 
 def alexnet():
-    """Krizhevsky et al. 2012 in small: two groups, overlapping pooling, dropout."""
+    """Returns a small AlexNet (Krizhevsky et al. 2012): two groups, overlapping pooling, dropout."""
     return [Input(), Convolution(3, 32, 5, 2), MaxPooling(), Convolution(32, 48, 5, 2, 2), MaxPooling(),
             Convolution(48, 64, 3, 1), Convolution(64, 64, 3, 1, 2), Convolution(64, 48, 3, 1, 2), MaxPooling(),
             Linear(3 * 3 * 48, 128, "relu", 0.1), Linear(128, 128, "relu", 0.1), Linear(128, 10), CrossEntropy()]
@@ -414,6 +414,6 @@ CASES = {
 if __name__ == "__main__":
     document = {"made_by": "tests/tools/torch/oracle.py", "torch": torch.__version__,
                 "cases": {name: case() for name, case in CASES.items()}}
-    # A line a parameter, so that a change shows where it is.
+    # Each parameter has a line, so that a change shows where it is.
     text = json.dumps(document)
     sys.stdout.write(text.replace('{"largest"', '\n{"largest"').replace('"weights"', '\n"weights"') + "\n")

@@ -1,5 +1,5 @@
-// The bytes of a micro-batch that the planner counts on a device of Plumb's own against those for which the device's
-// stage takes places.
+// The bytes of a micro-batch that the planner counts on a device of Plumb's own executor are held against those for
+// which the device's stage reserves places.
 
 #include <doctest/doctest.h>
 
@@ -123,7 +123,7 @@ TEST_CASE("a device takes as many bytes for a micro-batch as the planner counts,
             CAPTURE(static_cast<int>(recompute));
             CAPTURE(form.split);
             CAPTURE(form.recompute_actions);
-            // All of it, the blocks alone, and its end.
+            // The whole model, its blocks alone, and its end are checked.
             check(model, division, half, recompute, form);
             check({model.begin() + 1, model.end() - 1}, division, half, recompute, form);
             check({model.end() - 2, model.end()}, division, half, recompute, form);

@@ -1,4 +1,4 @@
-// The planner's memory of weights, gradients and optimizer state against the bytes that the executor's ranks hold.
+// The planner's memory of weights, gradients and optimizer state is held against the bytes of the executor's ranks.
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,7 @@ TEST_CASE("a rank holds the weights, gradients and optimizer state that the memo
             for (const int zero : {0, 1, 2, 3}) {
               const bool whole_tensors = optimizer == Optimizer::kAdamW8Bit || optimizer == Optimizer::kAdafactor;
               if (data * tensor * pipeline > 8 || (data == 1 && zero > 0)) continue;
-              if (whole_tensors && (tensor > 1 || zero > 0)) continue;  // refused by the executor
+              if (whole_tensors && (tensor > 1 || zero > 0)) continue;  // the executor refuses these
               const Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .zero = zero};
               const TrainingSpec training{
                   .global_batch = 2 * data, .sequence = 8, .precision = precision, .optimizer = optimizer};
@@ -120,7 +120,7 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
           spec.stage_layers[0][1] = mixture;
           spec.stage_layers = {spec.stage_layers[0], spec.stage_layers[1], spec.stage_layers[0], spec.stage_layers[1]};
           Layout shared = layout;
-          shared.data *= 2;  // as price_layout has it
+          shared.data *= 2;  // price_layout does so too
           const StageMemory first = stage_memory(spec.stage_layers[0], training, shared, {});
           const StageMemory last = stage_memory(spec.stage_layers[1], training, shared, {});
           for (const ParameterBytes& held : run(spec).parameter_bytes)

@@ -1,4 +1,4 @@
-// The simulator and the executor read one lowered schedule: what is done to it, both see alike.
+// The simulator and the executor read one lowered schedule, so that both see every change of it alike.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 const Layer kSmallBlock =
     TransformerLayer{.hidden = 8, .heads = 2, .kv_heads = 2, .head_size = 4, .ffn = 16, .rotary_size = 4};
 
-/// Embedding and a block on stage 0, a block and the head on stage 1.
+/// Returns a run with the embedding and a block on stage 0, and a block and the head on stage 1.
 RunSpec spec_of_two_stages(const Schedule& schedule) {
   const std::string text = "a small text that is long enough for a few short sequences of bytes";
   return {.stage_layers = {{EmbeddingLayer{.vocab = 256, .hidden = 8}, kSmallBlock},
@@ -26,7 +26,7 @@ RunSpec spec_of_two_stages(const Schedule& schedule) {
           .text = {text.begin(), text.end()}};
 }
 
-/// What the ranks did, in order: the actions of each rank's spans.
+/// Returns the actions of each rank's spans, in order.
 std::vector<std::vector<Action>> order_of(const Timeline& timeline) {
   std::vector<std::vector<Action>> order;
   for (const RankTimeline& rank : timeline.ranks) {
@@ -37,7 +37,7 @@ std::vector<std::vector<Action>> order_of(const Timeline& timeline) {
 }
 
 struct Outcome {
-  std::string refusal;  ///< empty: it ran
+  std::string refusal;  ///< empty if it ran
   std::vector<std::vector<Action>> order;
 };
 
@@ -50,7 +50,7 @@ Outcome outcome_of(Work work) {
   }
 }
 
-/// Both refuse with the same words, or both do the same in the same order.
+/// Checks that both refuse with the same words, or both run the same actions in the same order.
 void check_alike(const Schedule& schedule) {
   CAPTURE(to_text(schedule));
   const Outcome predicted = outcome_of([&] { return simulate(schedule, chunk_cost_table(2, {})).timeline; });

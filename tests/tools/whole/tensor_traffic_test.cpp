@@ -1,4 +1,5 @@
-// The collectives that the planner prices in a tensor group against the bytes that the executor's ranks exchange there.
+// The collectives that the planner prices in a tensor group are held against the bytes that the executor's ranks
+// exchange there.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +16,7 @@ constexpr int kMicrobatches = 2, kRanks = 2;
 
 using Bytes = std::array<std::int64_t, kPricedCollectiveCount>;
 
-/// Of one rank in a step, as the planner prices it.
+/// Returns the bytes of one rank in a step that the planner prices.
 Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
   const CollectivePrices links{.node = {.bytes_per_second = 1e9}};
   const KernelPrices kernels{.device = {}, .element_bytes = 4, .gradient_bytes = 4};

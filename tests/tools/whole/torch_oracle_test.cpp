@@ -1,6 +1,6 @@
-// The executor against PyTorch: losses, gradients and weights of small models after some steps, as
-// tests/tools/torch/oracle.py computes them. Stored values are held always, fresh ones where a python with torch is
-// found.
+// The executor's losses, gradients and weights of small models after some steps are held against those that
+// tests/tools/torch/oracle.py computes in PyTorch. Stored values are always compared, and fresh ones where a python
+// with torch is found.
 
 #include <array>
 #include <cmath>
@@ -42,7 +42,7 @@ OptimizerSettings optimizer_named(const std::string& name) {
   return AdamW{};
 }
 
-/// "gpt untied, AdamW, clipped": on one rank, or on two as a pipeline.
+/// Returns the run of a case such as "gpt untied, AdamW, clipped", on one rank, or on two as a pipeline.
 RunSpec spec_of_case(const std::string& name, int ranks) {
   const std::size_t comma = name.find(", "), second = name.find(", ", comma + 1);
   RunSpec spec = spec_of(model_named(name.substr(0, comma)),
@@ -53,7 +53,8 @@ RunSpec spec_of_case(const std::string& name, int ranks) {
   return spec;
 }
 
-/// Largest difference of a tensor's summary: of elements relative to the largest one, of the norm relative to itself.
+/// Returns the largest difference of a tensor's summary: of an element relative to the largest one, or of the norm
+/// relative to itself.
 double difference(const std::vector<float>& values, const json& expected) {
   const double largest = std::max(expected.at("largest").get<double>(), 1e-30);
   const double norm = std::max(expected.at("norm").get<double>(), 1e-30);
@@ -100,7 +101,7 @@ void check_document(const json& document) {
   for (const auto& [name, expected] : document.at("cases").items()) check_case(name, expected);
 }
 
-/// What the command prints; its exit status in `status`.
+/// Output and exit status of a command.
 struct Output {
   std::string text;
   int status = 0;
@@ -116,7 +117,7 @@ Output output_of(const std::string& command) {
   return output;
 }
 
-/// PLUMB_TORCH_PYTHON, or the first usual python that has torch; empty if there is none.
+/// Returns PLUMB_TORCH_PYTHON, or the first usual python that has torch; empty if there is none.
 std::string python_with_torch() {
   const char* wanted = std::getenv("PLUMB_TORCH_PYTHON");
   for (const std::string& python :

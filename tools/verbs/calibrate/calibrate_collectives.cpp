@@ -27,7 +27,7 @@ bool is_exchange(CollectiveKind op) {
   return op == CollectiveKind::kAllToAll || op == CollectiveKind::kShift;
 }
 
-/// Of rings, and of all_to_all; the model has no trees without NCCL's constants.
+/// Returns the model's time of rings and of all_to_all; the model has no trees without NCCL's constants.
 std::optional<Seconds> predicted(const LinkSpec& link, const CollectiveSample& sample) {
   if (!is_priced(sample.op) || sample.algorithm != CollectiveAlgorithm::kRing) return std::nullopt;
   const CollectivePrices prices{.node = {.latency = link.latency, .bytes_per_second = link.bytes_per_second}};

@@ -33,9 +33,9 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-constexpr double kForOneGpu = 0.6;  // of the budget; the groups of several have the rest
+constexpr double kForOneGpu = 0.6;  // share of the budget; the groups of several GPUs have the rest
 
-/// What one core of the host copies, read and written together.
+/// Returns the rate at which one core of the host copies; bytes that are read and bytes that are written both count.
 double host_bytes_per_second() {
   constexpr std::size_t kBytes = std::size_t{128} << 20U;
   const std::vector<char> from(kBytes, 1);
@@ -102,10 +102,11 @@ TextTable table_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
   return table;
 }
 
-/// Of each kind of kernel the sample with most work: how near it comes to the fastest product and the fastest copy.
+/// Returns a table with the largest sample of each kind of kernel: its rates as shares of those of the fastest product
+/// and the fastest copy.
 TextTable rates_of(const DeviceMeasurement& measured, const ClusterSpec& cluster, Precision precision) {
   const double flops = cluster.device.peak_flops_per_second.at(precision);
-  double copied = 0;  // read and written
+  double copied = 0;  // bytes a second, read and written
   std::vector<std::pair<KernelCall, Seconds>> largest;
   for (const KernelSample& sample : measured.measurement.samples) {
     if (sample.kernel == "message")
@@ -133,7 +134,7 @@ TextTable rates_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
   return table;
 }
 
-/// GPUs that have a rank each; 0: ranks share one.
+/// Returns the number of GPUs that have a rank each, or 0 if ranks share one.
 int gpus_of(const CalibrateArguments& arguments, const CudaLibrary& library) {
   if (arguments.gpus != "each") return 0;
   const std::vector<CudaDevice> found = cuda_devices(library);
@@ -152,7 +153,7 @@ int gpus_of(const CalibrateArguments& arguments, const CudaLibrary& library) {
   return wanted;
 }
 
-/// Groups of 2, 4, ... of the GPUs, and of all.
+/// Measures NCCL in groups of 2, 4, ... of the GPUs, and of all.
 std::vector<NcclMeasurement> measure_groups(int gpus, Precision precision, Seconds budget) {
   std::vector<int> groups;
   for (int ranks = 2; ranks < gpus; ranks *= 2) groups.push_back(ranks);

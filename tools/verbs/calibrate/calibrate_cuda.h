@@ -1,5 +1,5 @@
 #pragma once
-// `plumb calibrate --backend cuda`.
+// `plumb calibrate --backend cuda` measures GPUs.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace plumb { inline namespace tools {
 
-/// Measures the first GPU as so many ranks share it, or, with `--gpus each`, the first GPU and NCCL between as many as
-/// there are ranks, and writes them as a cluster of one node. Throws SpecError for options of the other calibrations,
-/// RunError if there is no GPU, InputError if the file cannot be written or ranks do not have a GPU each.
+/// Measures the first GPU as the ranks share it, or, with `--gpus each`, the first GPU and NCCL between as many GPUs as
+/// there are ranks. Writes a cluster of one node. Throws UsageError for options of the other calibrations, RunError if
+/// there is no GPU, and InputError if the file cannot be written or `--gpus each` has fewer than 2 GPUs or than ranks.
 int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date);
 
 }}  // namespace plumb::tools

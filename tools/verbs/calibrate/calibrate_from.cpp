@@ -21,7 +21,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// Throws SpecError if it is none of the logs and tables that are read.
+/// Adds the contents of a file. Throws SpecError if the file is none of the logs and tables that are read.
 void add_evidence(ClusterEvidence& evidence, const std::string& file) {
   const std::string text = read_text_file(file);
   if (is_nccl_tests_log(text)) {

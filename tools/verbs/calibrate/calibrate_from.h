@@ -1,5 +1,5 @@
 #pragma once
-// `plumb calibrate --from`: a cluster file from a user's own measurements (planner/calibrate/fit_cluster.h).
+// `plumb calibrate --from` makes a cluster file of a user's own measurements (planner/calibrate/fit_cluster.h).
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace plumb { inline namespace tools {
 
-/// Reads the files, each told by its contents; fits; writes the cluster and says how well each constant is determined.
-/// Throws InputError or SpecError naming file, line and remedy.
+/// Reads the files, whose contents tell their kinds, fits the cluster, writes it, and prints how well each constant is
+/// determined. Throws InputError or SpecError with file, line and remedy.
 int calibrate_from(const CalibrateArguments& arguments, const std::string& date);
 
 }}  // namespace plumb::tools

@@ -25,7 +25,8 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// What the model says of it on that cluster; NCCL's own choice is its guess.
+/// Returns the model's prediction on that cluster, with the algorithm and the protocol that NCCL is predicted to
+/// choose.
 std::optional<PricedCollective> predicted(const std::optional<ClusterSpec>& base, const CollectiveSample& sample) {
   if (!base || !is_priced(sample.op) || sample.members < 2) return std::nullopt;
   const GroupPlacement placement{.ranks = sample.members, .nodes = 1, .ranks_per_node = sample.members};

@@ -24,7 +24,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// The preset of a GPU, by the word of its name that says which it is.
+/// Returns the preset of a GPU by the word of its name that identifies it, or an empty text.
 std::string preset_of(const std::string& name) {
   constexpr std::array<std::pair<const char*, const char*>, 9> kPresets = {{{"GB300", "gb300-nvl72"},
                                                                             {"GB200", "gb200-nvl72"},

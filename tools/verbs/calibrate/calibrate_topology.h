@@ -4,8 +4,8 @@
 
 namespace plumb { inline namespace tools {
 
-/// `calibrate --only topology`: GPUs, NVLinks, PCIe and NICs of this machine, or of a printed table, into a cluster
-/// file.
+/// `calibrate --only topology` writes the GPUs, NVLinks, PCIe and NICs of this machine, or of a printed table, into a
+/// cluster file.
 int calibrate_topology(const CalibrateArguments& arguments);
 
 }}  // namespace plumb::tools

@@ -1,5 +1,5 @@
 #pragma once
-// `plumb calibrate --only transport`.
+// `plumb calibrate --only transport` measures messages.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace plumb { inline namespace tools {
 
-/// Times single messages between two threads, or, where mpirun or srun has started several processes, over the network
-/// between the first two; fits a link to them and writes it to a file for --link. Throws SpecError for options of the
-/// other calibrations, InputError if the file cannot be written.
+/// Times single messages between two threads, or over the network between the first two processes where mpirun or srun
+/// has started several. Fits a link to them and writes it to a file for --link, or into the cluster of --base. Throws
+/// UsageError for options of the other calibrations, and InputError if the file cannot be written.
 int calibrate_transport(const CalibrateArguments& arguments, const std::string& date);
 
 }}  // namespace plumb::tools

@@ -4,8 +4,8 @@
 
 namespace plumb { inline namespace tools {
 
-/// NCCL over the GPUs of this machine, behind a progress bar; notes say which values were wrong and how many sizes did
-/// not fit into the budget. Throws RunError with what is missing or went wrong.
+/// Measures NCCL over the GPUs of this machine, behind a progress bar. Notes say which values were wrong and how many
+/// sizes did not fit into the budget. Throws RunError with what is missing or went wrong.
 NcclMeasurement measure_gpus(const NcclMeasureOptions& options);
 
 }}  // namespace plumb::tools
