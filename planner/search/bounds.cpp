@@ -84,7 +84,7 @@ SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order,
     last[rank] = std::min(last[rank], at(stage).last);
     const int predecessor = order.predecessor[stage];
     if (predecessor < 0) continue;
-    // Where backwards are split, a rank's last weight gradient may run beside the input gradients of those parts.
+    // A rank's last weight gradient may run beside the input gradients of those parts where backwards are split.
     before[stage] = before[predecessor] + at(predecessor).forward;
     if (!order.split) before[stage] += at(predecessor).backward;
   }

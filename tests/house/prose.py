@@ -17,8 +17,8 @@ COMMENT = re.compile(r"^\s*//[/!]?<?\s*(.*)$")
 TRAILING = re.compile(r"[^:]//[/!]<?\s*(.*)$")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 WIDTH = 120
-# Pages that programs write, and figures beside their sources.
-GENERATED = ("docs/fidelity.md", "docs/emulated.md", "docs/validation.md", "docs/cluster.md", "docs/constants.md")
+# Pages that programs write.
+GENERATED = ("docs/fidelity.md", "docs/emulated.md", "docs/validation.md")
 
 
 def openings(lines):
