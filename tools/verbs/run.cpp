@@ -23,6 +23,7 @@
 #include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
+#include "tools/machine/open_blas.h"
 #include "tools/reports/run_report.h"
 #include "tools/reports/table.h"
 #include "tools/runs/cpu_run.h"
@@ -163,6 +164,7 @@ int run_verb(const RunArguments& arguments) {
         "--steps 0 trains nothing and writes the initial weights as a checkpoint: give --checkpoint-dir, without "
         "--baseline, or more steps");
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
+  open_blas();
   require_cpu_arguments(arguments);
   const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
   Training training = training_of(arguments, steps);

@@ -23,6 +23,7 @@
 #include "tools/io/version.h"
 #include "tools/machine/machine_load.h"
 #include "tools/machine/machine_speed.h"
+#include "tools/machine/open_blas.h"
 #include "tools/reports/comparison_report.h"
 #include "tools/reports/table.h"
 #include "tools/runs/cpu_run.h"
@@ -218,6 +219,7 @@ int validate_verb(const RunArguments& arguments) {
   }
   if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
     throw UsageError("--recalibrate measures the kernels of --backend cpu: leave it away");
+  if (arguments.backend != "timed") open_blas();
   const int steps = arguments.steps.value_or(kValidateSteps);
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
