@@ -37,4 +37,7 @@ using IdleByCause = std::array<SimTime, kIdleCauseCount>;  ///< [cause]
 /// turn.
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline);
 
+/// The same for one who has schedule_of(timeline).
+std::vector<IdleByCause> idle_by_cause(const Timeline& timeline, const Schedule& schedule);
+
 }}  // namespace plumb::traces

@@ -4,6 +4,8 @@
 // rules on their own and are tested against it.
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "schedules/schedule.h"
@@ -60,5 +62,10 @@ std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sen
 /// The same for one who has the table of the schedule's actions (schedules/dependencies/action_table.h) already.
 class ActionTable;
 std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends);
+
+/// Calls visit(rank, dependencies) for each rank in turn: together they are dependencies(schedule, table, sends), of
+/// which no more than one rank's are held at once. Those of a rank lead to its actions, but for REDUCE_GRADs of copies.
+void for_each_rank_dependencies(const Schedule& schedule, const ActionTable& table, Sends sends,
+                                const std::function<void(int rank, std::span<const Dependency> found)>& visit);
 
 }}  // namespace plumb::schedules

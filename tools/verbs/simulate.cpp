@@ -81,7 +81,7 @@ NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double
 ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
                         const Simulation& simulation) {
   context.optimizer_steps = optimizer_steps_of(lowered);
-  context.idle = idle_by_cause(simulation.timeline);
+  context.idle = idle_by_cause(simulation.timeline, lowered);
   if (simulation.critical_path.empty()) return context;
   context.exposed = exposed_by_rank(costs, simulation.timeline, context.idle);
   if (context.has_memory) context.memory_peaks = memory_peaks(lowered, costs, simulation.timeline);
