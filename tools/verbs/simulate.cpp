@@ -130,14 +130,7 @@ std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path,
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
             const SimulateArguments& arguments) {
   if (!arguments.trace.empty()) {
-    Timeline timeline = simulation.timeline;
-    if (!context.has_memory) {
-      for (RankTimeline& rank : timeline.ranks) {  // costs without bytes count chunks instead
-        rank.memory.clear();
-        rank.memory_by_kind = {};
-      }
-    }
-    write_file(arguments.trace, write_chrome_trace(timeline));
+    write_file(arguments.trace, write_chrome_trace(simulation.timeline));
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
   }
   if (arguments.json) {
@@ -209,7 +202,9 @@ int simulate_schedule(const SimulateArguments& arguments) {
   }
   const CostTable table = costs_for(costs, order);
   const NetworkSpec network = ranks_alone(lowered, table, costs.host_moves, arguments.network);
-  const Simulation simulation = simulate(lowered, table, network, options_of(arguments));
+  SimulationOptions options = options_of(arguments);
+  options.record_memory = false;  // costs without bytes count chunks instead
+  const Simulation simulation = simulate(lowered, table, network, options);
   const ReportContext known{.noise = noise_of(lowered, table, network, 1, arguments),
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
