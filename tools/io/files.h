@@ -1,6 +1,7 @@
 #pragma once
 // Files, the only place that opens them. A file is read whole; it is written whole or not at all.
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ std::string read_text_file(const std::string& path);
 /// as they come and is never replaced. Throws InputError naming the path and what to do if the folder does not exist or
 /// cannot be written, or the disk is full; then a file is as it was.
 void write_file(const std::string& path, std::string_view contents);
+
+/// Hands a text piece by piece, in order, to `take`.
+using TextPieces = std::function<void(const std::function<void(std::string_view piece)>& take)>;
+
+/// The same of a text that is written as it is made, and never held whole.
+void write_file(const std::string& path, const TextPieces& pieces);
 
 /// Throws what write_file would throw for want of a folder or of the right to write there: asked before long work
 /// begins. A device or a FIFO is not opened for it.

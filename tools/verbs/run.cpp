@@ -61,7 +61,7 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
 
 void write_trace(const std::vector<Timeline>& steps, const RunArguments& arguments) {
   if (arguments.trace.empty() || steps.empty()) return;
-  write_file(arguments.trace, write_chrome_trace(steps.back()));
+  write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(steps.back(), take); });
   print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
 }
 

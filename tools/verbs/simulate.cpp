@@ -130,7 +130,7 @@ std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path,
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
             const SimulateArguments& arguments) {
   if (!arguments.trace.empty()) {
-    write_file(arguments.trace, write_chrome_trace(simulation.timeline));
+    write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(simulation.timeline, take); });
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
   }
   if (arguments.json) {

@@ -236,7 +236,7 @@ int validate_verb(const RunArguments& arguments) {
     return std::abs((makespan_of(t) - comparison.step.measured).count());
   });
   if (!arguments.trace.empty()) {
-    write_file(arguments.trace, write_chrome_trace(*nearest_to_median));
+    write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(*nearest_to_median, take); });
     print_note(fmt::format("wrote {}: the median step", arguments.trace));
   }
   if (!arguments.svg.empty()) {
@@ -244,7 +244,8 @@ int validate_verb(const RunArguments& arguments) {
     print_note(fmt::format("wrote {}", arguments.svg));
   }
   if (!arguments.lanes.empty()) {
-    write_file(arguments.lanes, write_compared_trace(replayed.predicted, *nearest_to_median));
+    write_file(arguments.lanes,
+               [&](const TextSink& take) { write_compared_trace(replayed.predicted, *nearest_to_median, take); });
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
   if (arguments.json) {

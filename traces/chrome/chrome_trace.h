@@ -11,7 +11,9 @@
 //
 // Format: "Trace Event Format" (Google, 2016); what Perfetto makes of it: perfetto.dev/docs, "Other trace formats".
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,11 +33,20 @@ inline constexpr std::string_view kExactTimes = "exact_ps";
 /// The nearest one: what a trace's times are.
 std::int64_t nanoseconds_of(SimTime time);
 
-/// About 250 bytes a span; a million spans take about a second.
+/// Takes a text piece by piece, in its order.
+using TextSink = std::function<void(std::string_view piece)>;
+
+/// The most bytes of a piece.
+inline constexpr std::size_t kTracePiece = std::size_t{64} << 10;
+
+/// Hands the trace over as it is made. Besides a piece, all that is held are some 10 bytes a span, a fiftieth of the
+/// text; measured speeds stand in tests/bench/README.md.
+void write_chrome_trace(const Timeline& timeline, const TextSink& sink);
 std::string write_chrome_trace(const Timeline& timeline);
 
 /// Both in one trace: each rank twice, "rank 0 predicted" and below it "rank 0 measured". Read back, it is a trace of
 /// rows.
+void write_compared_trace(const Timeline& predicted, const Timeline& measured, const TextSink& sink);
 std::string write_compared_trace(const Timeline& predicted, const Timeline& measured);
 
 /// A span of a trace that is not ours.
