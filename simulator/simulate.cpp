@@ -1,6 +1,8 @@
 #include "simulator/simulate.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "schedules/dependencies/action_table.h"
 #include "schedules/error.h"
@@ -36,19 +38,22 @@ std::vector<RankStatistics> rank_statistics(const CompiledSchedule& compiled, co
 }  // namespace
 
 Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
-                    bool record_timeline) {
+                    bool record_timeline, bool record_memory) {
   const ActionCosts converted = convert_costs(lowered, costs);
   const std::vector<StepCost> by_kind = step_costs(compiled, converted);
   const StepTimes times = step_times(compiled, by_kind);
 
   const SimTime makespan = *std::ranges::max_element(times.registers);
-  if (!record_timeline && holds_in_issue_order(lowered, compiled, costs)) {
-    return summary_of(rank_statistics(compiled, by_kind, times, makespan), makespan,
-                      peaks_by_rank(lowered, compiled, costs, by_kind, times));
-  }
+  const bool keep_samples = record_timeline && record_memory;
+  std::optional<std::vector<RankMemory>> peaks;
+  if (!keep_samples && holds_in_issue_order(lowered, compiled, costs))
+    peaks = peaks_by_rank(lowered, compiled, costs, by_kind, times);
+  if (!record_timeline && peaks)
+    return summary_of(rank_statistics(compiled, by_kind, times, makespan), makespan, *peaks);
   const ActionTable table(lowered);
   const ActionTimes actions = action_times(lowered, table, compiled, converted);
-  return simulation_of(lowered, table, costs, actions, makespan,
+  return simulation_of(lowered, actions, makespan,
+                       peaks ? std::move(*peaks) : memory_by_rank(lowered, table, costs, actions, keep_samples),
                        record_timeline ? std::optional(critical_path(lowered, actions)) : std::nullopt);
 }
 
@@ -57,12 +62,15 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
     throw ScheduleError("blocking sends are checked, not simulated: validate with them, and simulate rendezvous sends");
   if (options.validate) require_valid(lowered);
   const CompiledSchedule compiled = compile(lowered, options.sends);
-  if (options.burst_bytes == 0) return simulate(lowered, compiled, costs, options.record_timeline);
+  if (options.burst_bytes == 0)
+    return simulate(lowered, compiled, costs, options.record_timeline, options.record_memory);
   const ActionTable table(lowered);
   const ActionTimes actions = action_times(lowered, table, compiled, convert_costs(lowered, costs),
                                            burst_times(lowered, compiled, costs, options.burst_bytes));
   const SimTime makespan = actions.end.empty() ? SimTime{0} : *std::ranges::max_element(actions.end);
-  return simulation_of(lowered, table, costs, actions, makespan, critical_path(lowered, actions));
+  return simulation_of(lowered, actions, makespan,
+                       memory_by_rank(lowered, table, costs, actions, options.record_memory),
+                       critical_path(lowered, actions));
 }
 
 }}  // namespace plumb::simulator

@@ -27,6 +27,7 @@ struct SimulationOptions {
   /// Refuse the schedules that schedules/rules/validate.h refuses; false where the schedule is known to be valid.
   bool validate = true;
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
+  bool record_memory = true;    ///< false: a timeline without its memory samples
 };
 
 /// The sums of a step.
@@ -63,6 +64,6 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
 /// This form is for a caller that simulates a schedule under many cost tables: `compiled` is made of `lowered`
 /// (simulator/compile/compiled_schedule.h), once, and says how sends move. Nothing is validated.
 Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
-                    bool record_timeline);
+                    bool record_timeline, bool record_memory = true);
 
 }}  // namespace plumb::simulator

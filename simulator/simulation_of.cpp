@@ -1,6 +1,5 @@
 #include "simulator/simulation_of.h"
 
-#include "simulator/memory/memory.h"
 #include "simulator/summary.h"
 #include "traces/draw/timeline_title.h"
 #include "traces/statistics.h"
@@ -54,10 +53,8 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
 
 }  // namespace
 
-Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
-                         const ActionTimes& times, SimTime makespan, std::optional<std::vector<CriticalStep>> path,
-                         int replica) {
-  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, path.has_value());
+Simulation simulation_of(const Schedule& lowered, const ActionTimes& times, SimTime makespan,
+                         std::vector<RankMemory> memory, std::optional<std::vector<CriticalStep>> path, int replica) {
   Simulation simulation = summary_of(rank_statistics(lowered, times, makespan), makespan, memory);
   if (path) {
     simulation.timeline = timeline_of(lowered, times, std::move(memory), *path, replica);

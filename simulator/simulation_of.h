@@ -4,17 +4,17 @@
 #include <optional>
 #include <vector>
 
-#include "schedules/dependencies/action_table.h"
 #include "simulator/engine/engine.h"
+#include "simulator/memory/memory.h"
 #include "simulator/simulate.h"
 
 namespace plumb { inline namespace simulator {
 
-/// Returns the Simulation. `table` is that of `lowered`, `times` are of the replica of that number, and `makespan` is
-/// the end of the last action. `path` is the critical path to it, which the timeline shows as far as it is of that
-/// replica; without it no timeline is made.
-Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
-                         const ActionTimes& times, SimTime makespan, std::optional<std::vector<CriticalStep>> path,
+/// Returns the Simulation. `times` and [rank] `memory` are of the replica of that number, and `makespan` is the end of
+/// the last action. `path` is the critical path to it, which the timeline shows as far as it is of that replica;
+/// without it no timeline is made.
+Simulation simulation_of(const Schedule& lowered, const ActionTimes& times, SimTime makespan,
+                         std::vector<RankMemory> memory, std::optional<std::vector<CriticalStep>> path,
                          int replica = 0);
 
 }}  // namespace plumb::simulator

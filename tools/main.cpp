@@ -1,9 +1,9 @@
 #include "tools/command_line/command_line.h"
 #include "tools/io/console.h"
-#include "tools/machine/blas_core.h"
+#include "tools/machine/large_pages.h"
 
 int main(int argc, char** argv) {
   plumb::open_standard_streams();
-  plumb::restart_with_better_blas_core(argv);
+  plumb::use_large_pages();
   return plumb::run_command_line(argc, argv);
 }

@@ -35,26 +35,17 @@ class Gap {
   IdleByCause& idle_;
 };
 
-/// Finds when the input of each rank's next forward is there.
-class NextForwards {
+/// Finds when the inputs of forwards are there.
+class ForwardInputs {
  public:
-  NextForwards(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
+  ForwardInputs(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
       : timeline_(timeline),
         table_(table),
         ids_(action_ids(schedule)),
-        predecessor_(stage_neighbors(schedule).predecessor) {
-    for (const RankTimeline& rank : timeline.ranks) {
-      std::vector<SimTime>& ready = ready_.emplace_back(rank.spans.size(), SimTime::max());
-      for (std::size_t i = rank.spans.size(); i-- > 1;)
-        ready[i - 1] = rank.spans[i].action.op == Op::kForward ? input_of(rank.spans[i].action) : ready[i];
-    }
-  }
+        predecessor_(stage_neighbors(schedule).predecessor) {}
 
-  /// Returns that moment for the forward that is listed first behind a span; SimTime::max() if none is.
-  SimTime ready(std::size_t rank, std::size_t span) const { return ready_[rank][span]; }
-
- private:
-  SimTime input_of(const Action& forward) const {
+  /// Returns that moment, or SimTime::max() if no action makes the input.
+  SimTime ready(const Action& forward) const {
     const StagePlace& place = timeline_.stages[forward.stage];
     if (place.model_part == 0) return SimTime::min();
     const int before = predecessor_[forward.stage];
@@ -66,11 +57,11 @@ class NextForwards {
     return timeline_.ranks[made.rank].spans[made.position].end;
   }
 
+ private:
   const Timeline& timeline_;
   const ActionTable& table_;
   ActionIds ids_;
-  std::vector<int> predecessor_;             ///< [stage] or -1
-  std::vector<std::vector<SimTime>> ready_;  ///< [rank][span]
+  std::vector<int> predecessor_;  ///< [stage] or -1
 };
 
 class Collector {
@@ -78,8 +69,9 @@ class Collector {
   Collector(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
       : timeline_(timeline), awaited_(last_awaited(timeline, schedule, table)), forwards_(timeline, schedule, table) {}
 
-  /// Puts the gap in front of a rank's compute action down to its causes.
-  void explain(Gap& gap, std::size_t rank, std::size_t span) const {
+  /// Puts the gap in front of a rank's compute action down to its causes. `next_forward` is the first forward that is
+  /// listed behind it, or null.
+  void explain(Gap& gap, std::size_t rank, std::size_t span, const Action* next_forward) const {
     const Span& action = timeline_.ranks[rank].spans[span];
     const ChainLink awaited = awaited_[rank][span];
     if (awaited.rank >= 0) {
@@ -93,7 +85,8 @@ class Collector {
             if (input.action.op == Op::kSendActivation) {
               gap.until(made, IdleCause::kActivation);
             } else {
-              gap.until(std::min(made, forwards_.ready(rank, span)), IdleCause::kGradient);
+              const SimTime ready = next_forward == nullptr ? SimTime::max() : forwards_.ready(*next_forward);
+              gap.until(std::min(made, ready), IdleCause::kGradient);
               gap.until(made, IdleCause::kMemoryLimit);
             }
           }
@@ -123,7 +116,7 @@ class Collector {
 
   const Timeline& timeline_;
   std::vector<std::vector<ChainLink>> awaited_;
-  NextForwards forwards_;
+  ForwardInputs forwards_;
 };
 
 /// Moves the time that a rank with `less_work` than the busiest waits in any order from waiting for others to
@@ -144,6 +137,10 @@ std::string_view idle_cause_name(IdleCause cause) {
 }
 
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
+  return idle_by_cause(timeline, schedule_of(timeline));
+}
+
+std::vector<IdleByCause> idle_by_cause(const Timeline& timeline, const Schedule& schedule) {
   const Statistics statistics = statistics_of(timeline);
   SimTime start = SimTime::max();
   for (const RankTimeline& rank : timeline.ranks) {
@@ -153,19 +150,22 @@ std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
   SimTime most_busy{0};
   for (const RankStatistics& rank : statistics.ranks) most_busy = std::max(most_busy, rank.busy);
 
-  const Schedule schedule = schedule_of(timeline);
   const ActionTable table(schedule);
   const Collector collector(timeline, schedule, table);
   std::vector<IdleByCause> ranks(timeline.ranks.size(), IdleByCause{});
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     SimTime now = start;  // the end of the rank's computing so far
     bool first = true;
-    for (std::size_t i = 0; i < timeline.ranks[r].spans.size(); ++i) {
-      const Span& span = timeline.ranks[r].spans[i];
+    const std::vector<Span>& spans = timeline.ranks[r].spans;
+    std::size_t next_forward = 0;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      const Span& span = spans[i];
       if (span.stream != Stream::kCompute) continue;
+      next_forward = std::max(next_forward, i + 1);
+      while (next_forward < spans.size() && spans[next_forward].action.op != Op::kForward) ++next_forward;
       Gap gap(now, std::max(now, span.start), ranks[r]);
       if (first) gap.until(span.start, IdleCause::kWarmUp);
-      collector.explain(gap, r, i);
+      collector.explain(gap, r, i, next_forward < spans.size() ? &spans[next_forward].action : nullptr);
       now = std::max(now, span.end);
       first = false;
     }

@@ -38,4 +38,7 @@ using IdleByCause = std::array<SimTime, kIdleCauseCount>;  ///< [cause]
 /// and its way in turn.
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline);
 
+/// This form is for a caller that has schedule_of(timeline).
+std::vector<IdleByCause> idle_by_cause(const Timeline& timeline, const Schedule& schedule);
+
 }}  // namespace plumb::traces

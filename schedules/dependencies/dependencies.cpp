@@ -21,17 +21,11 @@ class DependencyCollector {
         table_(table),
         neighbors_(stage_neighbors(schedule)),
         copies_(has_copies(schedule)),
-        lowered_(has_messages(schedule)) {
-    found_.reserve(3 * static_cast<std::size_t>(action_count(schedule)));
-  }
+        lowered_(has_messages(schedule)) {}
 
-  std::vector<Dependency> collect() {
-    for (const auto& actions : schedule_.ranks) collect_rank(actions);
-    return std::move(found_);
-  }
-
- private:
-  void collect_rank(const std::vector<Action>& actions) {
+  /// Those of the next rank, in place of those of the one before.
+  std::vector<Dependency>& collect_rank(const std::vector<Action>& actions) {
+    found_.clear();
     std::int32_t rank_holder = ActionTable::kNone;          // the last action so far that issue waits for
     std::map<int, std::vector<std::int32_t>> unshards;      // by stage, since the last RESHARD
     std::map<int, std::vector<std::int32_t>> reductions;    // by stage, since the last OPTIMIZER_STEP
@@ -71,8 +65,10 @@ class DependencyCollector {
         unshards[action.stage].clear();
       }
     }
+    return found_;
   }
 
+ private:
   /// Adds the wait for the last action of its channel.
   template <class Channel>
   void add_channel(std::map<Channel, std::int32_t>& last, const Channel& channel, std::int32_t id) {
@@ -143,8 +139,7 @@ std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
 }
 
 /// Makes the REDUCE_GRADs of copies one node.
-void join_reductions(const Schedule& schedule, std::vector<Dependency>& dependencies) {
-  const JointReductions joint = joint_reductions(schedule);
+void join_reductions(const JointReductions& joint, std::vector<Dependency>& dependencies) {
   if (joint.collective_of.empty()) return;
   const auto first_member = [&joint](std::int32_t id) {
     const std::int32_t collective = joint.collective_of[id];
@@ -178,15 +173,29 @@ std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends) {
 }
 
 std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends) {
-  std::vector<Dependency> found = DependencyCollector(schedule, table, sends).collect();
+  std::vector<Dependency> all;
+  all.reserve(3 * static_cast<std::size_t>(action_count(schedule)));
+  for_each_rank_dependencies(schedule, table, sends, [&all](int, std::span<const Dependency> found) {
+    all.insert(all.end(), found.begin(), found.end());
+  });
+  return all;
+}
+
+void for_each_rank_dependencies(const Schedule& schedule, const ActionTable& table, Sends sends,
+                                const std::function<void(int rank, std::span<const Dependency> found)>& visit) {
+  DependencyCollector collector(schedule, table, sends);
   const std::vector<bool> is_second = seconds_of_pairs(schedule);
-  for (Dependency& dependency : found) {
-    if (is_second[dependency.from]) --dependency.from;
-    if (is_second[dependency.to]) --dependency.to;
+  const JointReductions joint = joint_reductions(schedule);
+  for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()); ++rank) {
+    std::vector<Dependency>& found = collector.collect_rank(schedule.ranks[rank]);
+    for (Dependency& dependency : found) {
+      if (is_second[dependency.from]) --dependency.from;
+      if (is_second[dependency.to]) --dependency.to;
+    }
+    join_reductions(joint, found);
+    std::erase_if(found, [](const Dependency& dependency) { return dependency.from == dependency.to; });
+    visit(rank, found);
   }
-  join_reductions(schedule, found);
-  std::erase_if(found, [](const Dependency& dependency) { return dependency.from == dependency.to; });
-  return found;
 }
 
 }}  // namespace plumb::schedules

@@ -4,6 +4,8 @@
 // inputs of an action stand in schedules/dependencies/inputs.h, which the compiled engine walks as well.
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "schedules/schedule.h"
@@ -64,5 +66,10 @@ std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sen
 /// (schedules/dependencies/action_table.h).
 class ActionTable;
 std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends);
+
+/// Calls visit(rank, dependencies) for each rank in turn: together they are dependencies(schedule, table, sends), of
+/// which no more than one rank's are held at once. Those of a rank lead to its actions, but for REDUCE_GRADs of copies.
+void for_each_rank_dependencies(const Schedule& schedule, const ActionTable& table, Sends sends,
+                                const std::function<void(int rank, std::span<const Dependency> found)>& visit);
 
 }}  // namespace plumb::schedules

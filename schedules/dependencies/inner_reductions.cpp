@@ -33,7 +33,7 @@ std::int64_t host_of(const std::vector<Action>& actions, std::size_t reduction) 
 
 std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions, bool copies) {
   std::vector<std::int64_t> hosts(actions.size(), kNoHost);
-  if (copies) return hosts;
+  if (copies || std::ranges::find(actions, Op::kReduceGrad, &Action::op) == actions.end()) return hosts;
   std::map<int, Tail> tails;  // by stage
   for (std::size_t i = actions.size(); i-- > 0;) {
     const Action& action = actions[i];

@@ -19,6 +19,13 @@ void check_pair(const Schedule& schedule, int r, std::size_t i, Findings& found)
 
 }  // namespace
 
+ListedOps listed_ops(const Schedule& schedule) {
+  ListedOps listed{};
+  for_each_action(schedule,
+                  [&listed](int, std::int64_t, const Action& a) { listed[static_cast<std::size_t>(a.op)] = true; });
+  return listed;
+}
+
 std::vector<Violation> action_violations(const Schedule& schedule) {
   Findings found;
   const int stages = static_cast<int>(schedule.stages.size());

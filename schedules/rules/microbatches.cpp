@@ -77,11 +77,7 @@ std::vector<Violation> microbatch_violations(const RuleContext& c) {
   Findings found;
   const int stages = static_cast<int>(c.schedule.stages.size());
   check_doubled(c, found);
-  bool trains = false;
-  for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
-    trains = trains || gives_input_gradient(a.op) || a.op == Op::kWeightGrad;
-  });
-
+  const bool trains = c.lists(Op::kBackward) || c.lists(Op::kInputGrad) || c.lists(Op::kWeightGrad);
   std::vector<int> lane_of(static_cast<std::size_t>(c.schedule.microbatches), -1);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     if (a.op != Op::kForward) return;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -14,12 +15,6 @@ struct Whereabouts {
   std::int64_t taken_at = -1;     // position of the OFFLOAD or EVICT after which they are away
   Op taken_by = Op::kOffload;
 };
-
-bool moves_activations(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
-    return std::ranges::any_of(actions, [](const Action& a) { return takes_away(a.op) || brings_back(a.op); });
-  });
-}
 
 Op return_of(Op taken_by) {
   return taken_by == Op::kOffload ? Op::kReload : Op::kLoad;
@@ -52,7 +47,8 @@ std::string fault_of_taking(const RuleContext& c, const Action& a, const Whereab
 }  // namespace
 
 std::vector<Violation> move_violations(const RuleContext& c) {
-  if (!moves_activations(c.schedule)) return {};
+  const auto is_listed = [&c](Op op) { return c.lists(op); };
+  if (std::ranges::none_of(std::array{Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}, is_listed)) return {};
   Findings found;
   const auto microbatches = static_cast<std::size_t>(c.schedule.microbatches);
   const auto parts = static_cast<std::size_t>(c.table.parts());

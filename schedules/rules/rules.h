@@ -2,6 +2,7 @@
 // The rules of a schedule, one file for each kind. Each function returns its violations in any order; validate.h runs
 // them.
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,15 +12,23 @@
 
 namespace plumb { inline namespace schedules {
 
+/// [op] true for an operation that the schedule lists.
+using ListedOps = std::array<bool, kOpCount>;
+ListedOps listed_ops(const Schedule& schedule);
+
 /// The schedule and the tables that the rules look up. It is made once the placement and each action by itself are in
 /// order.
 struct RuleContext {
-  explicit RuleContext(const Schedule& s) : schedule(s), table(s), ids(action_ids(s)), neighbors(stage_neighbors(s)) {}
+  explicit RuleContext(const Schedule& s)
+      : schedule(s), table(s), ids(action_ids(s)), neighbors(stage_neighbors(s)), listed(listed_ops(s)) {}
+
+  bool lists(Op op) const { return listed[static_cast<std::size_t>(op)]; }
 
   const Schedule& schedule;
   ActionTable table;
   ActionIds ids;
   StageNeighbors neighbors;
+  ListedOps listed;
 };
 
 /// Collects the violations that a rule finds: only the first kMostFindings, so that garbage does not fill the memory.

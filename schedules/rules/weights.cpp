@@ -14,9 +14,7 @@ namespace {
 
 /// Checks that the OPTIMIZER_STEPs of a schedule, if it has any, take every weight gradient, and that each takes some.
 void check_optimizer(const RuleContext& c, Findings& found) {
-  bool has_steps = false;
-  for_each_action(c.schedule,
-                  [&](int, std::int64_t, const Action& a) { has_steps = has_steps || a.op == Op::kOptimizerStep; });
+  const bool has_steps = c.lists(Op::kOptimizerStep);
   if (!has_steps && is_asynchronous(c.schedule)) {
     found.report(-1, -1, Rule::kOptimizer,
                  fmt::format("the weights are {} but no OPTIMIZER_STEP ever makes a version; add them",
@@ -55,6 +53,7 @@ void check_optimizer(const RuleContext& c, Findings& found) {
 
 /// Checks that parameters are dropped only if they are gathered.
 void check_sharding(const RuleContext& c, Findings& found) {
+  if (!c.lists(Op::kReshard)) return;
   std::vector<int> gathered(c.schedule.stages.size(), 0);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     if (a.op == Op::kUnshard) ++gathered[a.stage];
@@ -86,6 +85,7 @@ std::vector<Reductions> no_reductions(const Schedule& schedule) {
 /// Checks that gradients that are reduced, as those of copies must be, are all reduced before they are used, bucket by
 /// bucket.
 void check_reductions(const RuleContext& c, Findings& found) {
+  if (!c.lists(Op::kOptimizerStep)) return;
   const bool copies = has_copies(c.schedule);
   std::vector<Reductions> stages = no_reductions(c.schedule);
   for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
@@ -111,6 +111,7 @@ void check_reductions(const RuleContext& c, Findings& found) {
 
 /// Checks that buckets inside one action are reduced in the order in which they are complete.
 void check_inner_order(const RuleContext& c, Findings& found) {
+  if (!c.lists(Op::kReduceGrad)) return;
   const bool copies = has_copies(c.schedule);
   for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = c.schedule.ranks[r];
@@ -133,6 +134,7 @@ void check_inner_order(const RuleContext& c, Findings& found) {
 
 /// Checks that the REDUCE_GRADs of copies, which are collectives of all of them, are listed equally often.
 void check_copies(const RuleContext& c, Findings& found) {
+  if (!c.lists(Op::kReduceGrad)) return;
   const std::vector<bool> copied = stages_with_copies(c.schedule);
   std::map<std::pair<int, int>, int> listed;  // (stage, part)
   for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {

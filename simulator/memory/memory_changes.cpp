@@ -25,7 +25,6 @@ class Collector {
     collect_state();
     std::int32_t id = 0;
     for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) {
-      changes_[r].reserve(3 * schedule_.ranks[r].size());
       for (const Action& action : schedule_.ranks[r]) collect_action(r, action, id++);
     }
     collect_versions();

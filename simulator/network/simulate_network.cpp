@@ -89,8 +89,10 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   const int replica = program.actions == 0 ? 0 : static_cast<int>(last / program.actions);
   std::optional<std::vector<CriticalStep>> path;
   if (options.record_timeline) path = critical_path(lowered, program, simulated, times);
-  Simulation simulation = simulation_of(lowered, program.table, costs, action_times_of(program, times, replica),
-                                        makespan, std::move(path), replica);
+  const ActionTimes actions = action_times_of(program, times, replica);
+  std::vector<RankMemory> memory =
+      memory_by_rank(lowered, program.table, costs, actions, options.record_timeline && options.record_memory);
+  Simulation simulation = simulation_of(lowered, actions, makespan, std::move(memory), std::move(path), replica);
   for (CriticalStep& step : simulation.critical_path) step.replica = asked.first_replica[step.replica];
   simulation.engine = "events";
   simulation.added = makespan - unshared;

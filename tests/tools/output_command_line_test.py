@@ -11,7 +11,7 @@ import subprocess
 import threading
 import unittest
 
-from command_line import PLUMB, CommandLineTest, run_cases
+from command_line import PLUMB, SANITIZED, CommandLineTest, run_cases
 
 SHORT = ("schedule", "list")
 LONG = ("models", "--json")
@@ -22,6 +22,16 @@ def piped(command):
     """Runs a shell command in which {} is the tool, and fails if any part of it does; returns the completed process."""
     script = "set -o pipefail; " + command.replace("{}", f"'{PLUMB}'")
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300)
+
+
+def most_resident(*arguments):
+    """Bytes that the tool holds at most."""
+    with subprocess.Popen([PLUMB, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise AssertionError(f"{arguments}: exit code {process.returncode}")
+    return usage.ru_maxrss << 10
 
 
 class StandardOutput(CommandLineTest):
@@ -103,6 +113,15 @@ class Outputs(CommandLineTest):
         whole = (self.folder / "plan.json").read_text()
         for to in ("| cat", f"> {self.folder}/out.txt; cat {self.folder}/out.txt"):
             self.assertIn(whole, piped("{} " + " ".join(PLAN) + " -o /dev/stdout " + to).stdout)
+
+    @unittest.skipIf(SANITIZED, "AddressSanitizer keeps what is freed")
+    def test_a_trace_is_written_as_it_is_made(self):
+        schedule = ("simulate", "--schedule", "1f1b", "-p", "16", "-m", "2048", "--costs", "f=1,b=2,c=0.1")
+        trace = self.folder / "trace.json"
+        without, written = most_resident(*schedule), most_resident(*schedule, "--trace", trace)
+        size = trace.stat().st_size
+        self.assertGreater(size, 50 << 20)
+        self.assertLess(written - without, size // 4)
 
     def test_what_a_killed_run_has_left_is_cleared_away(self):
         left = self.write("order.txt.aBcDeF.tmp", "half")

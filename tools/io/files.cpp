@@ -74,15 +74,15 @@ bool is_stream(const struct stat& status) {
   return !S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || own_stream(status).has_value());
 }
 
-void write_stream(const std::string& path, const struct stat& status, std::string_view contents) {
+void write_stream(const std::string& path, const struct stat& status, const TextPieces& pieces) {
   constexpr std::string_view kRemedy = "cannot be written to its end: see to who reads it, or name a file";
   if (const std::optional<int> own = own_stream(status)) {
     std::fflush(nullptr);  // earlier answers stand before these bytes
-    return write_all(*own, contents, path, kRemedy);
+    return pieces([&](std::string_view piece) { write_all(*own, piece, path, kRemedy); });
   }
   const Descriptor stream(open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
   if (!stream.is_open()) fail_of_system(path, "cannot be opened to write: name a file, or what somebody reads", errno);
-  write_all(stream.number(), contents, path, kRemedy);
+  pieces([&](std::string_view piece) { write_all(stream.number(), piece, path, kRemedy); });
 }
 
 bool is_temporary_of(std::string_view name, std::string_view file) {
@@ -126,8 +126,8 @@ class TemporaryFile {
     close(descriptor_);
   }
 
-  void write(const std::string& path, std::string_view contents, mode_t mode) {
-    write_all(descriptor_, contents, path, kNoRoom);
+  void write(const std::string& path, const TextPieces& pieces, mode_t mode) {
+    pieces([&](std::string_view piece) { write_all(descriptor_, piece, path, kNoRoom); });
     const bool finished = fchmod(descriptor_, mode) == 0 && fsync(descriptor_) == 0;
     if (!finished) fail_of_system(path, kNoRoom, errno);
   }
@@ -182,12 +182,16 @@ std::string read_text_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view contents) {
+  write_file(path, [contents](const auto& take) { take(contents); });
+}
+
+void write_file(const std::string& path, const TextPieces& pieces) {
   const std::optional<struct stat> there = status_of(path);
-  if (there && is_stream(*there)) return write_stream(path, *there, contents);
+  if (there && is_stream(*there)) return write_stream(path, *there, pieces);
   constexpr mode_t kPermissions = 0777;
   const std::string name = behind_links(path);
   TemporaryFile temporary(name);
-  temporary.write(path, contents, there ? there->st_mode & kPermissions : kAnybodyReads);
+  temporary.write(path, pieces, there ? there->st_mode & kPermissions : kAnybodyReads);
   temporary.rename_to(name);
 }
 

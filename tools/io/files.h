@@ -1,6 +1,7 @@
 #pragma once
 // A file is read as a whole, and it is written as a whole or not at all.
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,12 @@ std::string read_text_file(const std::string& path);
 /// to gets the bytes as they come and is never replaced. Throws InputError with the path and the remedy if the folder
 /// does not exist or cannot be written, or the disk is full; then a file is as it was.
 void write_file(const std::string& path, std::string_view contents);
+
+/// Hands a text piece by piece, in order, to `take`.
+using TextPieces = std::function<void(const std::function<void(std::string_view piece)>& take)>;
+
+/// Writes a text as it is made, without holding it whole.
+void write_file(const std::string& path, const TextPieces& pieces);
 
 /// Throws what write_file would throw if the folder does not exist or may not be written. Verbs call it before long
 /// work begins. A device or a FIFO is not opened.

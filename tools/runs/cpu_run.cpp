@@ -29,7 +29,7 @@ InterruptionListener interrupted_trace(const std::string& trace) {
   if (trace.empty()) return {};
   return [path = own_path(trace)](const Timeline& timeline) {
     try {
-      write_file(path, write_chrome_trace(timeline));
+      write_file(path, [&](const TextSink& take) { write_chrome_trace(timeline, take); });
       print_note(fmt::format("wrote {}: the step that was interrupted", path));
     } catch (const InputError& error) {
       print_note(error.what());  // the failure of the run is thrown; this one only adds a note

@@ -23,6 +23,7 @@
 #include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
+#include "tools/machine/open_blas.h"
 #include "tools/reports/run_report.h"
 #include "tools/reports/table.h"
 #include "tools/runs/cpu_run.h"
@@ -60,7 +61,7 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
 
 void write_trace(const std::vector<Timeline>& steps, const std::string& path) {
   if (path.empty() || steps.empty()) return;
-  write_file(path, write_chrome_trace(steps.back()));
+  write_file(path, [&](const TextSink& take) { write_chrome_trace(steps.back(), take); });
   print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", path));
 }
 
@@ -159,6 +160,7 @@ int run_verb(const RunArguments& arguments) {
         "--steps 0 trains nothing and writes the initial weights as a checkpoint: give --checkpoint-dir, without "
         "--baseline, or more steps");
   if (replay.backend == "timed") return run_by_the_clock(replay);
+  open_blas();
   require_cpu_arguments(replay);
   const CudaLibrary* gpu = replay.backend == "cuda" ? &require_cuda(replay.cuda) : nullptr;
   Training training = training_of(arguments, steps);

@@ -81,7 +81,7 @@ NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double
 ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
                         const Simulation& simulation) {
   context.optimizer_steps = optimizer_steps_of(lowered);
-  context.idle = idle_by_cause(simulation.timeline);
+  context.idle = idle_by_cause(simulation.timeline, lowered);
   if (simulation.critical_path.empty()) return context;
   context.exposed = exposed_by_rank(costs, simulation.timeline, context.idle);
   if (context.has_memory) context.memory_peaks = memory_peaks(lowered, costs, simulation.timeline);
@@ -130,14 +130,7 @@ std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path,
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
             const SimulateArguments& arguments) {
   if (!arguments.trace.empty()) {
-    Timeline timeline = simulation.timeline;
-    if (!context.has_memory) {
-      for (RankTimeline& rank : timeline.ranks) {  // costs without bytes count chunks instead
-        rank.memory.clear();
-        rank.memory_by_kind = {};
-      }
-    }
-    write_file(arguments.trace, write_chrome_trace(timeline));
+    write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(simulation.timeline, take); });
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
   }
   if (arguments.json) {
@@ -209,7 +202,9 @@ int simulate_schedule(const SimulateArguments& arguments) {
   }
   const CostTable table = costs_for(costs, order);
   const NetworkSpec network = ranks_alone(lowered, table, costs.host_moves, arguments.network);
-  const Simulation simulation = simulate(lowered, table, network, options_of(arguments));
+  SimulationOptions options = options_of(arguments);
+  options.record_memory = false;  // costs without bytes count chunks instead
+  const Simulation simulation = simulate(lowered, table, network, options);
   const ReportContext known{.noise = noise_of(lowered, table, network, 1, arguments),
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};

@@ -23,6 +23,7 @@
 #include "tools/io/version.h"
 #include "tools/machine/machine_load.h"
 #include "tools/machine/machine_speed.h"
+#include "tools/machine/open_blas.h"
 #include "tools/reports/comparison_report.h"
 #include "tools/reports/table.h"
 #include "tools/runs/cpu_run.h"
@@ -212,6 +213,7 @@ int validate_verb(const ValidateArguments& arguments) {
   }
   if (arguments.recalibrate_s > 0 && replay.backend != "cpu")
     throw UsageError("--recalibrate measures the kernels of --backend cpu: leave it away");
+  if (replay.backend != "timed") open_blas();
   const int steps = replay.steps.value_or(kValidateSteps);
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
@@ -228,7 +230,7 @@ int validate_verb(const ValidateArguments& arguments) {
     return std::abs((makespan_of(t) - comparison.step.measured).count());
   });
   if (!replay.trace.empty()) {
-    write_file(replay.trace, write_chrome_trace(*nearest_to_median));
+    write_file(replay.trace, [&](const TextSink& take) { write_chrome_trace(*nearest_to_median, take); });
     print_note(fmt::format("wrote {}: the median step", replay.trace));
   }
   if (!arguments.svg.empty()) {
@@ -236,7 +238,8 @@ int validate_verb(const ValidateArguments& arguments) {
     print_note(fmt::format("wrote {}", arguments.svg));
   }
   if (!arguments.lanes.empty()) {
-    write_file(arguments.lanes, write_compared_trace(replayed.predicted, *nearest_to_median));
+    write_file(arguments.lanes,
+               [&](const TextSink& take) { write_compared_trace(replayed.predicted, *nearest_to_median, take); });
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
   if (replay.json) {

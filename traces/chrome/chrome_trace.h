@@ -12,7 +12,9 @@
 // The format is the "Trace Event Format" (Google, 2016); perfetto.dev/docs, "Other trace formats", says how Perfetto
 // reads it.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,11 +34,20 @@ inline constexpr std::string_view kExactTimes = "exact_ps";
 /// Returns the nearest whole nanosecond: the times of a trace.
 std::int64_t nanoseconds_of(SimTime time);
 
-/// Returns the trace as JSON text. It has about 250 bytes a span; a million spans take about a second.
+/// Takes a text piece by piece, in its order.
+using TextSink = std::function<void(std::string_view piece)>;
+
+/// The most bytes of a piece.
+inline constexpr std::size_t kTracePiece = std::size_t{64} << 10;
+
+/// Hands the trace over as it is made. Besides a piece some 10 bytes a span are held, a fiftieth of the text.
+/// tests/bench/README.md has measured speeds.
+void write_chrome_trace(const Timeline& timeline, const TextSink& sink);
 std::string write_chrome_trace(const Timeline& timeline);
 
-/// Returns both in one trace, each rank twice: "rank 0 predicted" and below it "rank 0 measured". When read back, it is
+/// Writes both in one trace, each rank twice: "rank 0 predicted" and below it "rank 0 measured". When read back, it is
 /// a trace of rows.
+void write_compared_trace(const Timeline& predicted, const Timeline& measured, const TextSink& sink);
 std::string write_compared_trace(const Timeline& predicted, const Timeline& measured);
 
 /// A span of a trace that is not ours.

@@ -1,7 +1,6 @@
 #include "kernels/cpu/products/gemm.h"
 
-#include <cblas.h>
-
+#include "kernels/cpu/products/blas.h"
 #include "kernels/cpu/products/panel.h"
 
 namespace plumb { inline namespace kernels {
@@ -18,28 +17,28 @@ void linear_weight_grad(float* dweight, const float* dy, const float* x, const G
 }
 
 void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size, const GemmStrides& strides) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, x,
-              as_blas(strides.x), weight, as_blas(size.k), 0.0F, y, as_blas(strides.y));
+  blas().sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, x,
+               as_blas(strides.x), weight, as_blas(size.k), 0.0F, y, as_blas(strides.y));
 }
 
 void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size,
                        const GemmStrides& strides) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
-              as_blas(strides.y), weight, as_blas(size.n), 0.0F, dx, as_blas(strides.x));
+  blas().sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
+               as_blas(strides.y), weight, as_blas(size.n), 0.0F, dx, as_blas(strides.x));
 }
 
 void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size,
                         const GemmStrides& strides) {
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
-              as_blas(strides.y), x, as_blas(strides.x), 1.0F, dweight, as_blas(size.n));
+  blas().sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
+               as_blas(strides.y), x, as_blas(strides.x), 1.0F, dweight, as_blas(size.n));
 }
 
 void use_one_blas_thread() {
-  openblas_set_num_threads(1);
+  blas().set_num_threads(1);
 }
 
 std::string blas_core() {
-  return openblas_get_corename();
+  return blas().get_corename();
 }
 
 std::optional<std::string> better_blas_core() {

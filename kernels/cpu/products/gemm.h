@@ -44,7 +44,7 @@ void use_one_blas_thread();
 std::string blas_core();
 
 /// Returns a value of the environment variable OPENBLAS_CORETYPE that serves this processor better than what
-/// blas_core() says, or nothing. OpenBLAS reads the variable when the program starts.
+/// blas_core() says, or nothing. OpenBLAS reads it when it is opened, which the process does once.
 std::optional<std::string> better_blas_core();
 
 }}  // namespace plumb::kernels

@@ -47,6 +47,25 @@ TEST_CASE("a path that cannot be written throws and leaves nothing behind") {
   CHECK(folder.entries() == 0);
 }
 
+TEST_CASE("a text that is written as it is made stands there whole, or not at all where its making fails") {
+  const TestFolder folder;
+  const std::string path = folder.file("a.json");
+  write_file(path, [&](const auto& take) {
+    take("one, ");
+    CHECK(folder.entries() == 1);  // a temporary one
+    CHECK_THROWS_AS(read_file(path), InputError);
+    take("two");
+  });
+  CHECK(read_file(path) == "one, two");
+  const auto fails = [](const auto& take) {
+    take("half");
+    throw InputError("no more");
+  };
+  CHECK_THROWS_WITH_AS(write_file(path, fails), "no more", InputError);
+  CHECK(read_file(path) == "one, two");
+  CHECK(folder.entries() == 1);
+}
+
 TEST_CASE("asking whether a file can be written does not touch it") {
   const TestFolder folder;
   write_file(folder.file("a"), "kept");

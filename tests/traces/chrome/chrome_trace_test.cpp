@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,32 @@ TEST_SUITE("unit") {
     for (const char* name : {"rank 0: layers 0-7", "rank 1: layers 8-15 \"head\"\n", "F mb 0, layers 0-7", "compute",
                              "send", "receive", "SEND_F mb 1, layers 0-7", "OPTIMIZER_STEP, layers 0-7"}) {
       CHECK_MESSAGE(names.count(name) == 1, name);
+    }
+  }
+
+  TEST_CASE(
+      "a trace is handed over in pieces of bounded size that are the whole of it, also with names that are longer") {
+    Timeline timeline = predicted_timeline("1f1b", 4, 256, 1, 0.1);
+    for (const std::size_t longest_name : {std::size_t{0}, 3 * kTracePiece}) {
+      if (longest_name > 0) timeline.stage_names = {"first", std::string(longest_name, 'x'), "third", "last"};
+      std::vector<std::size_t> sizes;
+      std::string whole;
+      const TextSink take = [&](std::string_view piece) {
+        sizes.push_back(piece.size());
+        whole += piece;
+      };
+      write_chrome_trace(timeline, take);
+      CHECK(sizes.size() > 5);
+      CHECK(std::ranges::max(sizes) <= kTracePiece);
+      CHECK(std::ranges::min(sizes) > 0);
+      CHECK(whole == write_chrome_trace(timeline));
+      CHECK(read_chrome_trace(whole).timeline == timeline);
+      sizes.clear();
+      whole.clear();
+      write_compared_trace(timeline, timeline, take);
+      CHECK(std::ranges::max(sizes) <= kTracePiece);
+      CHECK(whole == write_compared_trace(timeline, timeline));
+      CHECK(json::accept(whole));
     }
   }
 

@@ -14,6 +14,7 @@
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 #include "tools/machine/machine_load.h"
+#include "tools/machine/open_blas.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/calibrate/calibrate_collectives.h"
 #include "tools/verbs/calibrate/calibrate_cuda.h"
@@ -27,6 +28,7 @@
 namespace plumb { inline namespace tools {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
+  open_blas();
   require_threads({.data = arguments.ranks});
   if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
   if (!arguments.gpus.empty()) throw UsageError("--gpus is for --backend cuda: leave it away, or name that");
