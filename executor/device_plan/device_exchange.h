@@ -1,13 +1,14 @@
 #pragma once
 // What a call of a rank exchanges with other ranks, and with whom: one collective of a group, or one end of a message.
-// The ranks are those of the world (executor/division/rank_grid.h). Groups, kinds, bytes and order are those of
-// executor/nccl/nccl_order.h, call by call for each communicator; a test holds the two against each other.
+// The ranks are those of the world (executor/division/rank_grid.h). Groups, kinds, bytes and order on each communicator
+// are those of the messages and collectives of the cpu backend; tests/executor/nccl/order holds the two against each
+// other.
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_call.h"
 
 namespace plumb { inline namespace executor {
 
@@ -28,7 +29,7 @@ enum class DevicePairs : std::uint8_t {
 /// A rank's part. It is in place: of all_gather a rank brings its block of `values`, and of reduce_scatter its block is
 /// what counts afterwards, the others being undefined.
 struct DeviceExchange {
-  NcclKind kind = NcclKind::kAllReduce;    ///< never kCompute
+  NcclKind kind = NcclKind::kAllReduce;
   std::int32_t communicator = 0;           ///< of DeviceGroups::communicators
   std::int32_t member = 0;                 ///< this rank's number in it
   std::int32_t peer = NcclCall::kNone;     ///< a member: the other end, or the root

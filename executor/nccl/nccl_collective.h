@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "executor/nccl/nccl_call.h"
 #include "executor/nccl/nccl_communicator.h"
-#include "executor/nccl/nccl_order.h"
 #include "executor/nccl/nccl_port.h"
 
 namespace plumb { inline namespace executor {
@@ -21,7 +21,7 @@ struct NcclPlaces {
   NcclElement element = NcclElement::kFp32;  ///< its size divides the call's bytes
 };
 
-/// By their number in NcclOrder::communicators.
+/// Communicators by their number in DeviceGroups::communicators.
 using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
 
 /// Those that `rank` is a member of, in ascending order on every rank: who waits for a member waits for one that is at
@@ -29,7 +29,7 @@ using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunica
 JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
                                        const std::vector<NcclId>& ids, const NcclPatience& patience);
 
-/// Any but compute. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
+/// Makes a call. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
 /// group.
 void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);

@@ -1,7 +1,6 @@
 #pragma once
-// What the ranks of a context group exchange around attention: heads by an all-to-all (Ulysses), or keys, values and
-// their gradients by shifts (ring); and a router's picks. Which exchanges these are is also in
-// executor/nccl/layer_exchanges.h.
+// The exchanges of a context group's ranks around attention: heads by an all-to-all (Ulysses), or keys, values and their
+// gradients by shifts (ring); and of a router's picks.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// What the ranks of an expert group exchange around experts, by all-to-alls of equal blocks: how many rows each sends
-// for which expert, rows, and what picks weigh. Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+// The exchanges of an expert group's ranks around experts, by all-to-alls of equal blocks: how many rows each rank sends
+// for which expert, the rows, and the weights of the picks.
 
 #include <cstddef>
 #include <cstdint>

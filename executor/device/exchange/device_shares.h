@@ -1,15 +1,14 @@
 #pragma once
-// What the copies of a stage have of its parameters on devices, and what they exchange: gradients are summed bucket by
-// bucket, or each copy gets the sum of its share (ZeRO; Rajbhandari et al. 2020), and weights become whole from the
-// shares. Which exchanges these are, and of which sizes, is also in executor/nccl/stage_exchanges.h; a test holds the
-// two against each other.
+// The shares of a stage's parameters that its copies hold on devices, and the exchanges between the copies: gradients are
+// summed bucket by bucket, or each copy gets the sum of its share (ZeRO; Rajbhandari et al. 2020), and weights are
+// gathered from the shares. tests/executor/nccl/order holds these exchanges against those of the cpu backend.
 
 #include <cstdint>
 #include <vector>
 
 #include "executor/cpu/parameters/parameter_places.h"
 #include "executor/device_plan/device_exchange.h"
-#include "executor/nccl/rank_calls.h"
+#include "executor/nccl/communicator_numbers.h"
 #include "executor/run_spec.h"
 
 namespace plumb { inline namespace executor {

@@ -2,12 +2,12 @@
 // What the ranks of a tensor group exchange inside a layer's pass (Shoeybi et al. 2019): partial products become their
 // sum on every rank, behind row-parallel products of the forward and column-parallel ones of the backward. With
 // sequence parallelism (Korthikanti et al. 2022) a rank has a block of the rows between them: it gathers all before,
-// and gets its block of the sum. Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+// and gets its block of the sum.
 
 #include <cstdint>
 
 #include "executor/device/calls/recorded_calls.h"
-#include "executor/nccl/rank_calls.h"
+#include "executor/nccl/communicator_numbers.h"
 
 namespace plumb { inline namespace executor {
 

@@ -1,4 +1,4 @@
-// What ranks do together before their first OPTIMIZER_STEPs. Its order is that of executor/nccl/plan_nccl_order.cpp.
+// What ranks do together before their first OPTIMIZER_STEPs, in the order of the cpu backend.
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "executor/device/calls/recorded_calls.h"
-#include "executor/nccl/rank_calls.h"
+#include "executor/nccl/communicator_numbers.h"
 
 namespace plumb { inline namespace executor {
 

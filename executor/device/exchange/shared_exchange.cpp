@@ -39,7 +39,6 @@ class Share {
         return copy(member_, root, 0, own_.elements);
       case NcclKind::kSend:
       case NcclKind::kReceive:
-      case NcclKind::kCompute:
         assert(false && "a message is a copy of its sender's where ranks share a device");
     }
   }

@@ -1,7 +1,7 @@
 // Products of everything that a device takes - schedules, unequal meshes, replicas, tensor, sequence and context
 // parallelism, ZeRO, recomputation, offloading, optimizers, 16 bits, clipping, models - beside the cpu backend: losses
 // and the first step's gradients; the same bits in a random order of what streams and events allow, and behind a
-// checkpoint; the exchanges of every rank those of NCCL's planned list. Of products that have every pair of values
+// checkpoint; the exchanges of every rank those of the cpu backend. Of products that have every pair of values
 // which the device takes together, the first few are run; with PLUMB_DEVICE_PRODUCTS=pairs in the environment all of
 // them, with PLUMB_DEVICE_PRODUCTS=N so many random products (PLUMB_LAYOUTS_SEED).
 
@@ -24,7 +24,7 @@
 #include "executor/training/training_state.h"
 #include "schedules/error.h"
 #include "tests/executor/device/host_run.h"
-#include "tests/executor/device/noting_machine.h"
+#include "tests/executor/nccl/order/exchange_lists.h"
 #include "tests/executor/product_forms.h"
 #include "tests/executor/product_pairs.h"
 #include "tests/executor/small_model.h"
@@ -329,7 +329,7 @@ void check_device(const DeviceProduct& product) {
   CHECK(other.weights == device.weights);
   const RunResult rest = stopped_and_resumed(spec);
   CHECK(rest.weights == device.weights);
-  if (!evicts(spec.schedule)) check_lists(spec);
+  if (!evicts(spec.schedule)) check_against_cpu(spec);
 }
 
 }  // namespace

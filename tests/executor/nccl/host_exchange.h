@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_call.h"
 #include "executor/nccl/nccl_port.h"
 #include "kernels/simt/number.h"
 #include "tests/executor/nccl/host_lines.h"
@@ -48,8 +48,6 @@ class HostExchange {
           if (other != lines.member()) receive(adding, other, to + other * adding.bytes);
         return keep(to + lines.member() * adding.bytes, call.from, adding.bytes);
       }
-      case NcclKind::kCompute:
-        return;
     }
   }
 

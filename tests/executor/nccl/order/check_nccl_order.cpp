@@ -1,14 +1,15 @@
-#include "executor/nccl/check_nccl_order.h"
+#include "tests/executor/nccl/order/check_nccl_order.h"
 
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "executor/nccl/matched_calls.h"
+#include "tests/executor/nccl/order/matched_calls.h"
 
-namespace plumb { inline namespace executor {
+namespace plumb::test {
 namespace {
 
 constexpr std::size_t kMostFindings = 8;
@@ -38,7 +39,7 @@ class OrderPlayer {
   }
 
   /// Where a rank stands and what for, from rank to rank until one comes up again.
-  std::vector<std::string> explain(const Schedule* schedule, const RankGrid* grid) const {
+  std::vector<std::string> explain() const {
     std::vector<std::string> lines;
     std::set<std::size_t> seen;
     std::size_t rank = 0;
@@ -46,7 +47,7 @@ class OrderPlayer {
     std::int32_t call = first_open(rank);
     while (true) {
       const auto [standing, why] = blocker(rank, call);
-      const std::string here = fmt::format("rank {}, {}", rank, place_text(rank, standing, schedule, grid));
+      const std::string here = text_of_call(order_, static_cast<std::int32_t>(rank), standing);
       if (progress(rank, standing) != Progress::kStarted) {
         lines.push_back(fmt::format("{} cannot start: {}", here, why));
         return lines;
@@ -75,23 +76,23 @@ class OrderPlayer {
     bool is_awake = false;
   };
 
-  const std::vector<NcclCall>& calls(std::size_t rank) const { return order_.ranks[rank].calls; }
+  const std::vector<OrderedCall>& calls(std::size_t rank) const { return order_.ranks[rank].calls; }
   Progress progress(std::size_t rank, std::int32_t call) const {
     return ranks_[rank].progress[static_cast<std::size_t>(call)];
   }
 
   /// One behind the last call of the unit that begins here.
   std::int32_t unit_end(std::size_t rank, std::int32_t first) const {
-    const std::vector<NcclCall>& all = calls(rank);
+    const std::vector<OrderedCall>& all = calls(rank);
     const std::int32_t group = all[static_cast<std::size_t>(first)].group;
     auto end = static_cast<std::size_t>(first) + 1;
-    while (group != NcclCall::kNone && end < all.size() && all[end].group == group) ++end;
+    while (group != OrderedCall::kNone && end < all.size() && all[end].group == group) ++end;
     return static_cast<std::int32_t>(end);
   }
 
   void prepare(std::size_t rank) {
     RankState& state = ranks_[rank];
-    const std::vector<NcclCall>& all = calls(rank);
+    const std::vector<OrderedCall>& all = calls(rank);
     state.progress.assign(all.size(), Progress::kIdle);
     state.unmatched.assign(all.size(), 0);
     state.before.assign(all.size(), -1);
@@ -101,9 +102,9 @@ class OrderPlayer {
       const auto stream = static_cast<std::size_t>(all[i].stream);
       if (last.size() <= stream) last.resize(stream + 1, -1);
       state.kernel[i] = static_cast<std::int32_t>(i);
-      if (all[i].kind == NcclKind::kCompute) {
+      if (!all[i].kind) {
         state.compute.push_back(static_cast<std::int32_t>(i));
-      } else if (all[i].group == NcclCall::kNone || i == 0 || all[i - 1].group != all[i].group) {
+      } else if (all[i].group == OrderedCall::kNone || i == 0 || all[i - 1].group != all[i].group) {
         state.launches.push_back(static_cast<std::int32_t>(i));
       } else {
         for (auto other = static_cast<std::size_t>(state.launches.back()); other < i; ++other)
@@ -115,14 +116,14 @@ class OrderPlayer {
       const bool begins = state.kernel[i] == static_cast<std::int32_t>(i);
       if (begins) state.before[i] = last[stream];
       if (begins) last[stream] = static_cast<std::int32_t>(i);
-      if (all[i].kind != NcclKind::kCompute) ++state.unmatched[static_cast<std::size_t>(state.kernel[i])];
+      if (all[i].kind) ++state.unmatched[static_cast<std::size_t>(state.kernel[i])];
     }
   }
 
   /// What of stream and waits keeps the call from starting; -1: nothing.
   std::int32_t missing(std::size_t rank, std::int32_t call) const {
     const RankState& state = ranks_[rank];
-    const NcclCall& of = calls(rank)[static_cast<std::size_t>(call)];
+    const OrderedCall& of = calls(rank)[static_cast<std::size_t>(call)];
     const std::int32_t before = state.before[static_cast<std::size_t>(call)];
     if (before >= 0 && progress(rank, before) != Progress::kEnded) return before;
     for (std::int32_t i = 0; i < of.waits; ++i) {
@@ -224,7 +225,7 @@ class OrderPlayer {
         call = other;
         continue;
       }
-      if (calls(rank)[static_cast<std::size_t>(call)].kind == NcclKind::kCompute) break;
+      if (!calls(rank)[static_cast<std::size_t>(call)].kind) break;
       const std::int32_t head = state.launches[state.next_launch];
       if (call < head || call >= unit_end(rank, head)) {  // the host's order
         call = head;
@@ -256,16 +257,6 @@ class OrderPlayer {
     return {static_cast<std::int32_t>(rank), call};
   }
 
-  std::string place_text(std::size_t rank, std::int32_t call, const Schedule* schedule, const RankGrid* grid) const {
-    const NcclCall& of = calls(rank)[static_cast<std::size_t>(call)];
-    std::string action;
-    if (schedule != nullptr && grid != nullptr) {
-      const auto pipeline = static_cast<std::size_t>(coordinates_of(*grid, static_cast<int>(rank)).pipeline);
-      action = fmt::format(" ({})", to_text(schedule->ranks[pipeline][static_cast<std::size_t>(of.action)]));
-    }
-    return fmt::format("action {}{}: {}", of.action, action, to_text(order_, static_cast<int>(rank), of));
-  }
-
   const NcclOrder& order_;
   const MatchedCalls& matched_;
   const int channels_;
@@ -277,10 +268,10 @@ class OrderPlayer {
 
 int most_streams(const NcclOrder& order) {
   std::size_t most = 0;
-  for (const NcclRank& rank : order.ranks) {
+  for (const RankOrder& rank : order.ranks) {
     std::vector<std::int32_t> streams;
-    for (const NcclCall& call : rank.calls)
-      if (call.kind != NcclKind::kCompute) streams.push_back(call.stream);
+    for (const OrderedCall& call : rank.calls)
+      if (call.kind) streams.push_back(call.stream);
     std::ranges::sort(streams);
     most = std::max(most, static_cast<std::size_t>(std::unique(streams.begin(), streams.end()) - streams.begin()));
   }
@@ -289,8 +280,7 @@ int most_streams(const NcclOrder& order) {
 
 }  // namespace
 
-std::vector<std::string> check_nccl_order(const NcclOrder& order, const NcclLimits& limits, const Schedule* schedule,
-                                          const RankGrid* grid) {
+std::vector<std::string> check_nccl_order(const NcclOrder& order, const NcclLimits& limits) {
   MatchedCalls matched = match_calls(order, kMostFindings);
   if (!matched.findings.empty()) return std::move(matched.findings);
   NcclLimits played = limits;
@@ -306,7 +296,7 @@ std::vector<std::string> check_nccl_order(const NcclOrder& order, const NcclLimi
   if (player.ends()) return {};
   std::vector<std::string> found = {limits.channels > 0 ? fmt::format("it deadlocks with {} channels:", limits.channels)
                                                         : "it deadlocks:"};
-  std::vector<std::string> lines = player.explain(schedule, grid);
+  std::vector<std::string> lines = player.explain();
   found.insert(found.end(), lines.begin(), lines.end());
   return found;
 }
@@ -323,4 +313,4 @@ int channels_needed(const NcclOrder& order) {
   return enough;
 }
 
-}}  // namespace plumb::executor
+}  // namespace plumb::test

@@ -1,6 +1,8 @@
 // The checker: every kind of fault is found, and what it decides is what a search through all orders of progress
 // decides.
 
+#include "tests/executor/nccl/order/check_nccl_order.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,10 +11,7 @@
 #include <set>
 #include <string>
 
-#include "executor/nccl/check_nccl_order.h"
-#include "executor/nccl/message_pairs.h"
-#include "executor/nccl/nccl_order.h"
-#include "tests/executor/nccl/group_kernels.h"
+#include "tests/executor/nccl/order/training_order.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {
@@ -23,19 +22,15 @@ RunSpec pipeline(const char* schedule, int ranks, int microbatches, int data = 1
   return spec_of(llama_model(std::max(4, ranks * 2 - 2)), order, data);
 }
 
-NcclOrder order_of(const RunSpec& spec) {
-  return plan_nccl_order(spec, plan_training(spec));
-}
-
 bool passes(const NcclOrder& order, const NcclLimits& limits = {}) {
   return check_nccl_order(order, limits).empty();
 }
 
 /// [rank] the calls that are NCCL's.
-std::vector<std::size_t> nccl_calls(const NcclRank& rank) {
+std::vector<std::size_t> nccl_calls(const RankOrder& rank) {
   std::vector<std::size_t> calls;
   for (std::size_t i = 0; i < rank.calls.size(); ++i)
-    if (rank.calls[i].kind != NcclKind::kCompute) calls.push_back(i);
+    if (rank.calls[i].kind) calls.push_back(i);
   return calls;
 }
 
@@ -44,7 +39,7 @@ struct Made {
   int rank;
   NcclKind kind;
   std::int32_t communicator;
-  std::int32_t group = NcclCall::kNone;
+  std::int32_t group = OrderedCall::kNone;
 };
 NcclOrder made(const std::vector<Made>& calls, int communicators, int ranks = 2) {
   NcclOrder order;
@@ -54,7 +49,7 @@ NcclOrder made(const std::vector<Made>& calls, int communicators, int ranks = 2)
     order.ranks[static_cast<std::size_t>(call.rank)].calls.push_back(
         {.kind = call.kind,
          .communicator = call.communicator,
-         .peer = call.kind == NcclKind::kAllReduce ? NcclCall::kNone : 1 - call.rank,
+         .peer = call.kind == NcclKind::kAllReduce ? OrderedCall::kNone : 1 - call.rank,
          .stream = 1 + call.communicator,
          .group = call.group,
          .bytes = 8});
@@ -69,7 +64,7 @@ class Search {
 
   bool always_ends() {
     State start;
-    for (const NcclRank& rank : order_.ranks) start.emplace_back(rank.calls.size(), 0);
+    for (const RankOrder& rank : order_.ranks) start.emplace_back(rank.calls.size(), 0);
     return visit(start);
   }
 
@@ -83,7 +78,7 @@ class Search {
       for (std::size_t call = 0; call < state[rank].size(); ++call) {
         if (state[rank][call] == 0 && can_start(state, rank, call)) {
           State next = state;
-          const bool computes = order_.ranks[rank].calls[call].kind == NcclKind::kCompute;
+          const bool computes = !order_.ranks[rank].calls[call].kind;
           next[rank][call] = computes ? 2 : 1;
           moved = true;
           if (!visit(next)) return false;
@@ -102,20 +97,20 @@ class Search {
   }
 
   bool can_start(const State& state, std::size_t rank, std::size_t call) const {
-    const NcclRank& list = order_.ranks[rank];
-    const NcclCall& of = list.calls[call];
+    const RankOrder& list = order_.ranks[rank];
+    const OrderedCall& of = list.calls[call];
     int resident = 0;
     for (std::size_t i = 0; i < state[rank].size(); ++i) {
       resident += state[rank][i] == 1 ? 1 : 0;
       if (i >= call) continue;
       if (list.calls[i].stream == of.stream && state[rank][i] != 2) return false;
-      const bool both_launch = list.calls[i].kind != NcclKind::kCompute && of.kind != NcclKind::kCompute;
+      const bool both_launch = list.calls[i].kind && of.kind;
       if (both_launch && state[rank][i] == 0) return false;
     }
     for (std::int32_t i = 0; i < of.waits; ++i)
       if (state[rank][static_cast<std::size_t>(list.waits[static_cast<std::size_t>(of.first_wait + i)])] != 2)
         return false;
-    return of.kind == NcclKind::kCompute || resident < channels_;
+    return !of.kind || resident < channels_;
   }
 
   /// In a world of two: the same place among the other rank's calls of the counterpart's kind on the communicator.
@@ -124,14 +119,14 @@ class Search {
       if (kind == NcclKind::kSend) return NcclKind::kReceive;
       return kind == NcclKind::kReceive ? NcclKind::kSend : kind;
     };
-    const std::vector<NcclCall>&own = order_.ranks[rank].calls, &there = order_.ranks[1 - rank].calls;
-    const auto is_like = [&](const NcclCall& a, NcclKind kind) {
+    const std::vector<OrderedCall>&own = order_.ranks[rank].calls, &there = order_.ranks[1 - rank].calls;
+    const auto is_like = [&](const OrderedCall& a, std::optional<NcclKind> kind) {
       return a.communicator == own[call].communicator && a.kind == kind;
     };
     auto place = std::count_if(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(call),
-                               [&](const NcclCall& a) { return is_like(a, own[call].kind); });
+                               [&](const OrderedCall& a) { return is_like(a, own[call].kind); });
     for (std::size_t i = 0; i < there.size(); ++i)
-      if (is_like(there[i], counterpart(own[call].kind)) && place-- == 0) return {1 - rank, i};
+      if (is_like(there[i], counterpart(*own[call].kind)) && place-- == 0) return {1 - rank, i};
     return {rank, call};
   }
 
@@ -159,8 +154,8 @@ TEST_CASE("sends of both ranks before their receives need a channel each, and a 
 
   const std::vector<std::string> why = check_nccl_order(made(crossed, 2), {.channels = 1});
   REQUIRE(why.size() == 4);
-  CHECK(why[1] == "rank 0, action 0: send of 8 bytes to rank 1 (pair, ranks 0, 1) waits for rank 1");
-  CHECK(why[2] == "rank 1, action 0: send of 8 bytes to rank 0 (pair, ranks 0, 1) waits for rank 0");
+  CHECK(why[1] == "rank 0, call 0: send of 8 bytes to rank 1 (pair, ranks 0, 1) waits for rank 1");
+  CHECK(why[2] == "rank 1, call 0: send of 8 bytes to rank 0 (pair, ranks 0, 1) waits for rank 0");
 }
 
 TEST_CASE("collectives of two groups in different order deadlock with one channel, and on one stream") {
@@ -170,14 +165,14 @@ TEST_CASE("collectives of two groups in different order deadlock with one channe
                                    {1, NcclKind::kAllReduce, 0}};
   CHECK(channels_needed(made(calls, 2)) == 2);
   NcclOrder on_one_stream = made(calls, 2);
-  for (NcclRank& rank : on_one_stream.ranks)
-    for (NcclCall& call : rank.calls) call.stream = 1;
+  for (RankOrder& rank : on_one_stream.ranks)
+    for (OrderedCall& call : rank.calls) call.stream = 1;
   CHECK(channels_needed(on_one_stream) == 0);
 }
 
 TEST_CASE("every fault that is put into an order is found") {
   RunSpec spec = pipeline("1f1b", 4, 6, 2);
-  const NcclOrder right = order_of(spec);
+  const NcclOrder right = training_order(spec);
   REQUIRE(passes(right));
   std::size_t mutants = 0;
   const auto expect_found = [&](const char* what, std::size_t rank, std::size_t call, const NcclOrder& wrong) {
@@ -189,25 +184,25 @@ TEST_CASE("every fault that is put into an order is found") {
   };
   for (std::size_t rank = 0; rank < right.ranks.size(); ++rank)
     for (const std::size_t call : nccl_calls(right.ranks[rank])) {
-      const auto mutate = [&](const char* what, const std::function<void(NcclOrder&, NcclCall&)>& change) {
+      const auto mutate = [&](const char* what, const std::function<void(NcclOrder&, OrderedCall&)>& change) {
         NcclOrder wrong = right;
         change(wrong, wrong.ranks[rank].calls[call]);
         expect_found(what, rank, call, wrong);
       };
-      mutate("bytes", [](NcclOrder&, NcclCall& of) { of.bytes += 4; });
-      mutate("kind", [](NcclOrder&, NcclCall& of) {
+      mutate("bytes", [](NcclOrder&, OrderedCall& of) { of.bytes += 4; });
+      mutate("kind", [](NcclOrder&, OrderedCall& of) {
         of.kind = of.kind == NcclKind::kSend ? NcclKind::kReceive : NcclKind::kSend;
         of.peer = 1 - std::max(0, of.peer);
       });
-      mutate("peer", [](NcclOrder&, NcclCall& of) { of.peer = of.peer == 0 ? 1 : 0; });
-      mutate("communicator", [](NcclOrder& wrong, NcclCall& of) {
+      mutate("peer", [](NcclOrder&, OrderedCall& of) { of.peer = of.peer == 0 ? 1 : 0; });
+      mutate("communicator", [](NcclOrder& wrong, OrderedCall& of) {
         of.communicator = (of.communicator + 1) % static_cast<std::int32_t>(wrong.communicators.size());
       });
-      mutate("left out", [&](NcclOrder& wrong, NcclCall& of) {
-        of = {.kind = NcclKind::kCompute};
+      mutate("left out", [&](NcclOrder& wrong, OrderedCall& of) {
+        of = {};
         wrong.ranks[rank].waits.push_back(0);
       });
-      mutate("waits for a later call", [&](NcclOrder& wrong, NcclCall& of) {
+      mutate("waits for a later call", [&](NcclOrder& wrong, OrderedCall& of) {
         of.first_wait = static_cast<std::int32_t>(wrong.ranks[rank].waits.size());
         of.waits = 1;
         wrong.ranks[rank].waits.push_back(static_cast<std::int32_t>(call) + 1);
@@ -217,14 +212,14 @@ TEST_CASE("every fault that is put into an order is found") {
 }
 
 TEST_CASE("two messages of one channel that change places at one end are found where their sizes differ") {
-  NcclOrder order = order_of(pipeline("gpipe", 2, 3));
+  NcclOrder order = training_order(pipeline("gpipe", 2, 3));
   const auto of_kind = [&](std::size_t rank, NcclKind kind) {
-    std::vector<NcclCall*> calls;
-    for (NcclCall& call : order.ranks[rank].calls)
+    std::vector<OrderedCall*> calls;
+    for (OrderedCall& call : order.ranks[rank].calls)
       if (call.kind == kind) calls.push_back(&call);
     return calls;
   };
-  const std::vector<NcclCall*> sends = of_kind(0, NcclKind::kSend), receives = of_kind(1, NcclKind::kReceive);
+  const std::vector<OrderedCall*> sends = of_kind(0, NcclKind::kSend), receives = of_kind(1, NcclKind::kReceive);
   REQUIRE(sends.size() == 3);
   REQUIRE(receives.size() == 3);
   sends[0]->bytes = receives[0]->bytes = 12;
@@ -233,33 +228,12 @@ TEST_CASE("two messages of one channel that change places at one end are found w
   CHECK_FALSE(passes(order));
 }
 
-TEST_CASE("where the schedule exchanges both ways and an action hides it, send and receive are one group") {
-  for (const char* name : {"v-1f1b", "dualpipe", "dualpipev", "v-half", "1f1b"}) {
+TEST_CASE("the calls of training need no more room than their largest group") {
+  for (const auto& [name, chunks] : {std::pair{"izb", 2}, {"1f1b", 1}, {"dualpipev", 1}}) {
     CAPTURE(name);
-    const Schedule order = make_schedule(name, {.ranks = 4, .microbatches = 8});
-    const RunSpec spec = spec_of(llama_model(6), order);
-    const TrainingPlan plan = plan_training(spec);
-    const NcclOrder calls = plan_nccl_order(spec, plan);
-    CHECK(passes(calls, {.channels = most_kernels_of_a_group(calls)}));
-    std::size_t grouped = 0;
-    for (const NcclRank& rank : calls.ranks)
-      for (const NcclCall& call : rank.calls) grouped += call.group != NcclCall::kNone ? 1 : 0;
-    CHECK(grouped == 4 * message_pairs(plan.replay.schedule, plan.replay.grid).size());
-    CHECK((grouped > 0) == (name != std::string("1f1b")));
-    for (const NcclRank& rank : plan_nccl_order(spec, plan, {.group_exchanges = false}).ranks)
-      CHECK(std::ranges::all_of(rank.calls, [](const NcclCall& call) { return call.group == NcclCall::kNone; }));
+    const NcclOrder order = training_order(pipeline(name, 2, 4, 1, chunks));
+    CHECK(channels_needed(order) == most_kernels_of_a_group(order));
   }
-}
-
-TEST_CASE("lists in the schedule's own order can deadlock, one launch order cannot") {
-  const RunSpec spec = pipeline("izb", 2, 4, 1, 2);
-  const TrainingPlan plan = plan_training(spec);
-  CHECK(channels_needed(plan_nccl_order(spec, plan, {.one_order = false})) == 0);
-  const NcclOrder one_order = plan_nccl_order(spec, plan);
-  CHECK(channels_needed(one_order) == most_kernels_of_a_group(one_order));
-  const RunSpec simple = pipeline("1f1b", 4, 8);
-  CHECK(channels_needed(plan_nccl_order(simple, plan_training(simple), {.one_order = false})) > 1);
-  CHECK(channels_needed(order_of(simple)) == 1);
 }
 
 TEST_CASE("what the checker decides is what a search through all orders of progress decides") {
@@ -286,8 +260,8 @@ TEST_CASE("what the checker decides is what a search through all orders of progr
       calls.insert(calls.end(), list.begin(), list.end());
     }
     NcclOrder order = made(calls, communicators);
-    for (NcclRank& rank : order.ranks) {
-      rank.calls.insert(rank.calls.begin() + 1, NcclCall{});  // compute, behind the first call or not
+    for (RankOrder& rank : order.ranks) {
+      rank.calls.insert(rank.calls.begin() + 1, OrderedCall{});  // kernels, behind the first call or not
       if (random() % 2 == 0) rank.calls[1].waits = 1, rank.waits = {0};
       if (random() % 2 == 0) {
         rank.calls[2].first_wait = static_cast<std::int32_t>(rank.waits.size());

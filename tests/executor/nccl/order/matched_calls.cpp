@@ -1,4 +1,4 @@
-#include "executor/nccl/matched_calls.h"
+#include "tests/executor/nccl/order/matched_calls.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb { inline namespace executor {
+namespace plumb::test {
 namespace {
 
 class Matcher {
@@ -31,28 +31,25 @@ class Matcher {
     std::map<std::pair<std::int32_t, std::int32_t>, Pair> pairs;  // (source, destination)
   };
 
-  const NcclCall& call_of(const Participant& one) const {
+  const OrderedCall& call_of(const Participant& one) const {
     return order_.ranks[static_cast<std::size_t>(one.rank)].calls[static_cast<std::size_t>(one.call)];
   }
-  std::string text_of(const Participant& one) const {
-    return fmt::format("rank {}, action {}: {}", one.rank, call_of(one).action,
-                       to_text(order_, one.rank, call_of(one)));
-  }
+  std::string text_of(const Participant& one) const { return text_of_call(order_, one.rank, one.call); }
   void find(std::string finding) {
     if (result_.findings.size() < most_) result_.findings.push_back(std::move(finding));
   }
 
   void collect(std::size_t rank) {
-    const NcclRank& list = order_.ranks[rank];
+    const RankOrder& list = order_.ranks[rank];
     result_.match.emplace_back(list.calls.size(), -1);
     std::set<std::int32_t> groups;
     std::map<std::int32_t, std::int32_t> members;  // [communicator] this rank's number
     for (std::size_t i = 0; i < list.calls.size(); ++i) {
-      const NcclCall& call = list.calls[i];
+      const OrderedCall& call = list.calls[i];
       const Participant own{static_cast<std::int32_t>(rank), static_cast<std::int32_t>(i)};
       check_waits(list, own);
-      if (call.kind == NcclKind::kCompute) continue;
-      if (call.group != NcclCall::kNone && (i == 0 || list.calls[i - 1].group != call.group) &&
+      if (!call.kind) continue;
+      if (call.group != OrderedCall::kNone && (i == 0 || list.calls[i - 1].group != call.group) &&
           !groups.insert(call.group).second)
         find(fmt::format("{} belongs to a group that was closed before", text_of(own)));
       const std::vector<int>& ranks = order_.communicators[static_cast<std::size_t>(call.communicator)].ranks;
@@ -77,8 +74,8 @@ class Matcher {
     }
   }
 
-  void check_waits(const NcclRank& list, const Participant& own) {
-    const NcclCall& call = call_of(own);
+  void check_waits(const RankOrder& list, const Participant& own) {
+    const OrderedCall& call = call_of(own);
     for (std::int32_t i = 0; i < call.waits; ++i) {
       const std::int32_t wait = list.waits[static_cast<std::size_t>(call.first_wait + i)];
       if (wait < 0 || wait >= own.call)
@@ -130,7 +127,7 @@ class Matcher {
     }
   }
 
-  static bool fit(const NcclCall& a, const NcclCall& b) {
+  static bool fit(const OrderedCall& a, const OrderedCall& b) {
     return a.kind == b.kind && a.bytes == b.bytes && a.peer == b.peer;
   }
 
@@ -146,4 +143,4 @@ MatchedCalls match_calls(const NcclOrder& order, std::size_t most_findings) {
   return Matcher(order, most_findings).match();
 }
 
-}}  // namespace plumb::executor
+}  // namespace plumb::test

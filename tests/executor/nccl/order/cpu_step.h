@@ -1,6 +1,6 @@
 #pragma once
-// What the cpu backend's ranks really send each other in one step: a transport that writes down messages and
-// collectives on their way to the in-process one.
+// The messages and collectives of one step of the cpu backend, as a transport writes them down on their way to the
+// in-process one.
 
 #include <algorithm>
 #include <map>
@@ -15,15 +15,15 @@
 
 namespace plumb::test {
 
-struct Recorded {
+struct CpuStep {
   std::map<TransportChannel, std::vector<std::int64_t>> messages;  ///< elements, in order
-  /// By group and member, in order, by the group's own count.
+  /// [group and member][the group's own count]
   std::map<std::pair<CommunicatorGroup, int>, std::map<std::int64_t, MoveTag>> collectives;
 };
 
 class RecordingTransport : public Transport {
  public:
-  RecordingTransport(Transport& inner, Recorded& recorded) : inner_(inner), recorded_(recorded) {}
+  RecordingTransport(Transport& inner, CpuStep& recorded) : inner_(inner), recorded_(recorded) {}
 
   TicketPtr send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) override {
     {
@@ -67,13 +67,13 @@ class RecordingTransport : public Transport {
   };
 
   Transport& inner_;
-  Recorded& recorded_;
+  CpuStep& recorded_;
   std::mutex mutex_;
 };
 
-/// One step of the run on threads.
-inline Recorded recorded_step(const RunSpec& spec, const TrainingPlan& plan) {
-  Recorded recorded;
+/// Trains one step of the run on threads.
+inline CpuStep cpu_step(const RunSpec& spec, const TrainingPlan& plan) {
+  CpuStep recorded;
   const int ranks = world_size(plan.replay.grid);
   const RankPools memory(ranks);
   const Clock clock = monotonic_clock();
