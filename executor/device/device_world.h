@@ -30,7 +30,6 @@ class DeviceWorld {
   int lane_of(int rank) const;
   /// Within which messages stay (CallTrack::lane): a lane, or where meshes differ in shape one of the pipelines.
   int track_lane(int rank) const;
-  bool has_like_meshes() const { return has_like_meshes_; }
 
  private:
   const RankGrid& grid_;

@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "executor/device_plan/device_program.h"
@@ -53,10 +52,5 @@ struct WorldProgram {
 
 /// `pipeline` has all of its waits (DeviceWaits::kAll). `ranks`: in the world.
 WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks);
-
-/// What is wrong, a sentence each, whatever the timing: a rank's part of a call does not stand behind those that the
-/// pipeline's stands behind; pieces are out of order; a member of an exchange does not stand behind what all others
-/// have to bring, or what follows does not stand behind all members.
-std::vector<std::string> check_world_calls(const WorldProgram& world, const DeviceProgram& pipeline);
 
 }}  // namespace plumb::executor
