@@ -30,6 +30,8 @@ class DeviceWorld {
   int lane_of(int rank) const;
   /// Within which messages stay (CallTrack::lane): a lane, or where meshes differ in shape one of the pipelines.
   int track_lane(int rank) const;
+  /// True if two pipeline ranks have meshes of one shape.
+  bool are_alike(int one, int other) const { return mesh_of(grid_, one) == mesh_of(grid_, other); }
 
  private:
   const RankGrid& grid_;
