@@ -8,8 +8,8 @@
 
 namespace plumb { inline namespace executor {
 
-/// Uploads the tokens, samples and targets that a stage reads on a rank of the world in one step; nothing where it reads
-/// none.
+/// Uploads the tokens, samples and targets that a stage reads on a rank of the world in one step; nothing where it
+/// reads none.
 void upload_batch(DeviceMachine& machine, const StageData& stage, const RunSpec& spec, const TrainingPlan& training,
                   int rank, int step);
 

@@ -18,7 +18,7 @@ DeviceMessage DeviceMessages::message_of(const PlacedAction& send) const {
           .words = incoming_words(stage, send.action.part, forward)};
 }
 
-/// Of 4 bytes, that reach each rank of a stage.
+/// Returns the words of 4 bytes that reach each rank of a stage.
 std::int64_t DeviceMessages::incoming_words(int stage, int slice, bool forward) const {
   const StageSlices& own = stages_.at(0, static_cast<std::size_t>(stage)).slices();
   return ((forward ? own.input_bytes(slice) : own.output_bytes(slice)) + 3) / 4;

@@ -33,7 +33,7 @@ struct MessagePiece {
 
 class DeviceMessages {
  public:
-  /// All outlive it.
+  /// All three outlive it.
   DeviceMessages(const TrainingPlan& training, const DeviceWorld& world, const DeviceStages& stages);
 
   DeviceMessage message_of(const PlacedAction& send) const;

@@ -1,8 +1,8 @@
 #pragma once
-// What ranks do together before their first OPTIMIZER_STEPs, when all of their gradients are complete: the ends of a tied
-// table sum its gradient, and where the step depends on all gradients every rank measures its share of them and all sum
-// the measures. It stands in the first of these calls, of which the other ranks then have a part, too. The order is that
-// of the cpu backend.
+// The work that ranks do together before their first OPTIMIZER_STEPs, when all of their gradients are complete: the
+// ends of a tied table sum its gradient, and where the step depends on all gradients, every rank measures its share of
+// them and all sum the measures. It stands in the first of these calls, of which the other ranks then have a part, too.
+// The order is that of the cpu backend.
 
 #include <cstddef>
 #include <cstdint>

@@ -58,7 +58,8 @@ class CallsRecording {
     return {.rank = rank, .lane = world_.track_lane(rank), .stream = stream, .pieces = {}};
   }
 
-  /// On all ranks that are here: one of the pipeline, or those of copies of a stage that do something together.
+  /// Records a call on all ranks that are here: those of one pipeline rank, or of copies of a stage that do something
+  /// together.
   void record_call(std::size_t index) {
     std::map<int, CallRecorder> parts;  // by rank of the world
     for (int lane = 0; lane < world_.lanes(); ++lane)
@@ -108,7 +109,7 @@ class CallsRecording {
     }
   }
 
-  /// Between machines: the ends of the message that are here.
+  /// Records the ends of a message between machines that are here.
   void record_message(std::size_t index) {
     const PlacedAction& send = in_.calls[index].front();
     const DeviceMessage message = messages_.message_of(send);
@@ -144,7 +145,7 @@ class CallsRecording {
     add(destination, forward ? DeviceStream::kReceiveActivation : DeviceStream::kReceiveGradient, receives);
   }
 
-  /// Between ranks that share a device a message is copies of its sender.
+  /// Records a message between ranks that share a device: copies of its sender.
   void send_here(CallRecorder& recorder, const PlacedAction& send, int lane) const {
     const int own = world_.rank_of(send.rank, lane);
     recorder.open_piece();

@@ -1,6 +1,6 @@
 #pragma once
-// The calls of a run as they are recorded, once: each action of a rank as kernels and exchanges over places in its arena.
-// Addresses stay the same from step to step.
+// The calls of a run as they are recorded, once: each action of a rank as kernels and exchanges over places in its
+// arena. Addresses stay the same from step to step.
 
 #include <cstddef>
 #include <optional>

@@ -35,7 +35,7 @@ std::vector<CallTimes> times_of_actions(const ReplayInputs& in, const std::vecto
   return of_action;
 }
 
-/// The sums of those micro-batches that have passed the stage.
+/// Returns the sums of the micro-batches that have passed the stage.
 std::vector<MicrobatchLoss> losses_of(const TrainingPlan& training, std::size_t stage,
                                       const std::vector<double>& sums) {
   std::vector<MicrobatchLoss> losses;
@@ -48,7 +48,7 @@ void append(std::vector<MicrobatchLoss>& to, const std::vector<MicrobatchLoss>& 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Of a rank of a lane, which is one of tensor ranks with the same losses: the first has them.
+/// Adds a rank's losses. Tensor ranks have the same losses, which the first of them reports.
 void add_losses(RankReplay& replay, const ReplayInputs& in, DeviceMachine& machine, std::size_t rank, int lane) {
   const Schedule& schedule = in.training.replay.schedule;
   if (in.world.place(static_cast<int>(rank), lane).tensor != 0) return;

@@ -1,5 +1,5 @@
 #pragma once
-// One call of a list, or of a machine's stream, as calls of NCCL; and the communicators that a rank is a member of.
+// A call of NCCL as a rank makes it on a stream, and the communicators that the rank is a member of.
 
 #include <cstdint>
 #include <map>
@@ -13,10 +13,10 @@
 
 namespace plumb { inline namespace executor {
 
-/// Where a call's bytes are on this device.
+/// Addresses of a call's bytes on this device.
 struct NcclPlaces {
   const void* from = nullptr;
-  void* to = nullptr;                        ///< of all_gather and reduce_scatter the whole buffer, in place
+  void* to = nullptr;                        ///< for all_gather and reduce_scatter the whole buffer, in place
   std::span<const std::int64_t> bounds;      ///< [members + 1] of its blocks, in elements; empty: equal ones
   NcclElement element = NcclElement::kFp32;  ///< its size divides the call's bytes
 };
@@ -24,8 +24,8 @@ struct NcclPlaces {
 /// Communicators by their number in DeviceGroups::communicators.
 using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
 
-/// Those that `rank` is a member of, in ascending order on every rank: who waits for a member waits for one that is at
-/// a communicator before. ids: [communicator]. Throws RunError with rank and communicator.
+/// Makes the communicators that `rank` is a member of, in ascending order on every rank, so that no ranks wait for each
+/// other in a circle. ids: [communicator]. Throws RunError with rank and communicator.
 JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
                                        const std::vector<NcclId>& ids, const NcclPatience& patience);
 
@@ -34,8 +34,8 @@ JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCom
 void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 
-/// The sends and receives of an all-to-all without the own block, or of a shift by one, in a group. from, to: [members]
-/// blocks of `bytes` each, or one.
+/// Makes the sends and receives of an all-to-all without the own block, or of a shift by one, in a group. from, to:
+/// [members] blocks of `bytes` each, or one.
 void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bool is_shift, std::int64_t bytes,
                      const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 

@@ -10,8 +10,8 @@
 
 #include "executor/cpu/parameters/parameter_places.h"
 #include "executor/device/exchange/device_shares.h"
-#include "executor/device/stage/packed_vectors.h"
 #include "executor/device/stage/optimizer_places.h"
+#include "executor/device/stage/packed_vectors.h"
 #include "executor/division/tensor_division.h"
 #include "executor/training/training_state.h"
 #include "kernels/half_format.h"

@@ -27,9 +27,9 @@ class BlockUpdate {
     }
   }
 
-  /// On the copy stream, beside a part's update, the state of the one before goes back from the other half of the
-  /// window, then that of the next one comes there. The calls that follow stand behind the last that goes back, as the
-  /// window is theirs then.
+  /// Updates the parts one by one. On the copy stream, beside a part's update, the state of the one before goes back
+  /// from the other half of the window, then that of the next one comes there. The calls that follow stand behind the
+  /// last that goes back, as the window is theirs then.
   void from_host() {
     if (parts_.empty()) return;
     recorder_.go_aside(DeviceStream::kCopy);
@@ -53,7 +53,7 @@ class BlockUpdate {
   }
 
  private:
-  /// Without the state's fields.
+  /// Returns the addresses of a part without its state's fields.
   PartMemory memory_of(const UpdatePart& part) const {
     const std::int64_t element_bytes = layout_.element_bytes();
     std::byte* const stored = layout_.shares().zero() < 3 ? memory_.stored_weights + layout_.own().first * element_bytes

@@ -10,7 +10,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// What an update reads besides the block's own memory.
+/// Memory that an update reads besides the block's own.
 struct UpdateInputs {
   const StepNumbers* numbers = nullptr;
   const float* constants = nullptr;  ///< update_constants()

@@ -1,6 +1,6 @@
 #pragma once
-// A stage of layers on a device: its parts (parameters, slices, data, ends of a tied table), its passes, and its part of
-// the optimizer's step.
+// A stage of layers on a device: its parts (parameters, slices, data, ends of a tied table), its passes, and its part
+// of the optimizer's step.
 
 #include <cstdint>
 #include <vector>
@@ -50,13 +50,13 @@ class DeviceStage {
   // Before the first step, once gradients are complete (executor/device/joint_step.h).
 
   ElementRange tied_table(ModelEnd end) const { return tied_.table(end); }
-  /// Address of an end's gradient [count of tied_table()], once gather_tied() has run; finish_tied() takes the own share
-  /// of the ends' sum back.
+  /// Address of an end's gradient [count of tied_table()], once gather_tied() has run; finish_tied() takes the own
+  /// share of the ends' sum back.
   float* tied_gradients(ModelEnd end) const { return tied_.gradients(parameters_.common(), end); }
   void gather_tied(CallRecorder& recorder, ModelEnd end) const { tied_.gather(recorder, parameters_.common(), end); }
   void finish_tied(DeviceKernels& kernels, ModelEnd end) const { tied_.finish(kernels, parameters_.common(), end); }
-  /// partials: [parameters().partial_count()] sums of squares of the gradients that this rank measures, so that over all
-  /// ranks each element counts once.
+  /// partials: [parameters().partial_count()] sums of squares of the gradients that this rank measures, so that over
+  /// all ranks each element counts once.
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
 
   /// whole: the measure of all gradients, where the step depends on it. step: its number in the replay. replaced:
@@ -74,7 +74,8 @@ class DeviceStage {
   /// Writes gradients as they reached the optimizer in one step of the last replay, behind end_step(), into the model's
   /// where this rank speaks for them: fp32, [layer of the model][parameter][element].
   void copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const;
-  /// Writes weights, the optimizer's state and the number of updates into a checkpoint, where this rank speaks for them.
+  /// Writes weights, the optimizer's state and the number of updates into a checkpoint, where this rank speaks for
+  /// them.
   void save(DeviceMachine& machine, TrainingState& state) const;
 
  private:

@@ -34,12 +34,12 @@ MovedLayer::MovedLayer(const BlockLayout& layout, const BlockMemory& memory, con
       range_(layout.range_of(layer)),
       word_range_(layout.shares().words_of(range_)) {}
 
-/// Layers by turns have one of two places.
+/// Address of the layer's place: layers by turns have one of two.
 std::byte* MovedLayer::place() const {
   return moved_ + room_.first_weights + static_cast<std::int64_t>(layer_ % 2) * (room_.stored + room_.vectors);
 }
 
-/// The word in which the layer begins.
+/// Address of the word in which the layer begins.
 std::byte* MovedLayer::words() const {
   return place() + word_range_.first * 4 % kDeviceTensorAlignment;
 }

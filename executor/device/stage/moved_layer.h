@@ -29,7 +29,7 @@ LayerRoom layer_room(const BlockLayout& layout);
 /// A layer in the room. It enqueues nothing where the block does not gather, or reduce, layer by layer.
 class MovedLayer {
  public:
-  /// All but `layer` outlive it. moved: the room's first byte.
+  /// Layout, memory and room outlive it. moved: the room's first byte.
   MovedLayer(const BlockLayout& layout, const BlockMemory& memory, const LayerRoom& room, std::byte* moved,
              std::size_t layer);
 

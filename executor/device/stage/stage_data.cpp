@@ -35,7 +35,7 @@ bool StageData::reads_sample_targets() const {
   return loss != nullptr && loss->loss == LossKind::kSquaredError;
 }
 
-/// Of a micro-batch.
+/// Bytes of a micro-batch's samples.
 std::int64_t StageData::sample_bytes() const {
   return reads_samples() ? output_elements(first_, work_) * (half_ ? 2 : 4) : 0;
 }

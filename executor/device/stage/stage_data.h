@@ -47,8 +47,8 @@ class StageData {
   /// targets: [microbatches, T, width]
   void upload_sample_targets(DeviceMachine& machine, std::span<const float> targets) const;
 
-  /// Returns the places of a micro-batch's data from `first_row` on, and of the balance losses of the layer with experts
-  /// that has that number.
+  /// Returns the places of a micro-batch's data from `first_row` on, and of the balance losses of the layer with
+  /// experts that has that number.
   StageDataPlaces places_of(int microbatch, std::int64_t first_row, std::int64_t expert_layer) const;
 
   /// [micro-batch] summed losses in the last replay; zeros where the stage does not end the model.

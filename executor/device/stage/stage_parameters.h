@@ -1,6 +1,7 @@
 #pragma once
-// All parameters of a stage on a device: the block of common ones and, if a layer has experts, the block of routed ones.
-// Where a pass or a version has memory for both, the blocks lie one behind the other, each from an aligned byte on.
+// All parameters of a stage on a device: the block of common ones and, if a layer has experts, the block of routed
+// ones. Where a pass or a version has memory for both, the blocks lie one behind the other, each from an aligned byte
+// on.
 
 #include <cstddef>
 #include <cstdint>

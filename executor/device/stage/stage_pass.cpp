@@ -13,7 +13,7 @@ StagePass::StagePass(const PassStage& stage, CallRecorder& recorder, const Devic
       layout_(stage.slices.layout_of(slice_, pass.microbatch)),
       moves_(stage.parameters, recorder, pass.parameters.moved, layout_.rebuild.what == Rebuild::kNothing) {}
 
-/// From F, or R, on.
+/// Places from F, or R, on.
 StagePass::LayerMemory StagePass::memory_of(std::size_t layer) const {
   const StageLayout::LayerPlace& placed = layout_.layers[layer];
   const auto at_bases = [&](std::byte* early, std::byte* late, std::byte* cheap) {
@@ -92,7 +92,7 @@ void StagePass::fetch_backward(std::size_t layer) {
   moves_.fetch(layer, layer > 0 ? std::optional(layer - 1) : std::nullopt);
 }
 
-/// `input` is copied to where the first layer takes it; the last one writes `output`.
+/// Runs the forward of a group. `input` is copied to where the first layer takes it; the last layer writes `output`.
 template <class MemoryOf>
 void StagePass::run_group(const StageLayout::Group& group, const std::byte* input, std::byte* output,
                           MemoryOf memory_of) {
@@ -200,7 +200,7 @@ void StagePass::weight_grad() {
   }
 }
 
-/// Behind the layer's weight gradient.
+/// Marks the buckets that are complete behind the layer's weight gradient.
 void StagePass::complete_layer(std::size_t number) {
   if (!pass_.completes_buckets) return;
   const std::vector<std::size_t>& first_layers = stage_.parameters.common().layout().shares().first_layers();

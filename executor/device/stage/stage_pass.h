@@ -1,6 +1,6 @@
 #pragma once
-// One pass of a stage over a micro-batch, or over one slice of it: F, R, I, W or B (I and W in one), recorded over memory
-// that the call names.
+// One pass of a stage over a micro-batch, or over one slice of it: F, R, I, W or B (I and W in one), recorded over
+// memory that the call names.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ struct PassStage {
 
 class StagePass {
  public:
-  /// All that is named outlives it.
+  /// The parts of the stage, the recorder and the pass outlive it.
   StagePass(const PassStage& stage, CallRecorder& recorder, const DevicePass& pass);
 
   void forward();
@@ -56,7 +56,7 @@ class StagePass {
   void backward();
 
  private:
-  /// Where a layer's tensors of a micro-batch lie.
+  /// Places of a layer's tensors of a micro-batch.
   struct LayerMemory {
     std::byte* early = nullptr;
     std::byte* late = nullptr;

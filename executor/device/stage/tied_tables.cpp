@@ -11,7 +11,7 @@ bool has_share(const ParameterBlock& common) {
   return common.layout().shares().zero() >= 2;
 }
 
-/// The own part of a range, in the gradients that the block holds where it has a share.
+/// Address of own gradients, in those that a block with a share holds.
 float* own_share(const ParameterBlock& common, ElementRange own) {
   return common.gradients() + (own.first - common.layout().own().first);
 }

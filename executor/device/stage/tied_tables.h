@@ -1,6 +1,6 @@
 #pragma once
-// The ends of a tied table (one table for embedding and head) that a stage has: where their gradients lie, and how all of
-// an end's gradients come together before the ends are summed.
+// The ends of a tied table (one table for embedding and head) that a stage has: where their gradients lie, and how all
+// of an end's gradients come together before the ends are summed.
 
 #include <array>
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace plumb { inline namespace executor {
 class TiedTables {
  public:
   TiedTables() = default;
-  /// layers: this rank's share of the stage's. A first layer that embeds tokens, and a last one that is a head, are ends.
+  /// layers: this rank's share of the stage's. A first layer that embeds tokens, and a last one that is a head, are
+  /// ends.
   TiedTables(const std::vector<Layer>& layers, const ParameterBlock& common);
 
   /// Elements of an end in the block of common parameters; count 0 where the stage does not have it.

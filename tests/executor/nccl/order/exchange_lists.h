@@ -20,12 +20,12 @@ using ExchangeLists = std::map<std::pair<std::string, std::vector<int>>, std::ve
 /// Returns the lists of an order, without communicators on which there are no calls.
 ExchangeLists exchange_lists(const NcclOrder& order);
 
-/// Trains one step on the cpu backend and returns its lists. Blocks between expert ranks have the sizes that the router's
-/// picks give them.
+/// Trains one step on the cpu backend and returns its lists. Blocks between expert ranks have the sizes that the
+/// router's picks give them.
 ExchangeLists cpu_exchange_lists(const RunSpec& spec, const TrainingPlan& plan);
 
-/// Holds the calls of training on devices against those of the cpu backend and of the schedule's groups of messages, and
-/// checks that their order does not deadlock with the least room. Returns how many calls of NCCL there are.
+/// Holds the calls of training on devices against those of the cpu backend and of the schedule's groups of messages,
+/// and checks that their order does not deadlock with the least room. Returns how many calls of NCCL there are.
 std::int64_t check_against_cpu(const RunSpec& spec);
 
 }  // namespace plumb::test

@@ -21,8 +21,8 @@ struct MatchedCalls {
   std::vector<std::string> findings;                   ///< the first few misfits, a sentence each
 };
 
-/// Finds a call outside its communicator; a wait for a call that is not made yet; ends of a pair that differ in bytes or
-/// number; members of a group that differ in kind, bytes, root or number; a group number that is used twice.
+/// Finds a call outside its communicator; a wait for a call that is not made yet; ends of a pair that differ in bytes
+/// or number; members of a group that differ in kind, bytes, root or number; a group number that is used twice.
 MatchedCalls match_calls(const NcclOrder& order, std::size_t most_findings);
 
 }  // namespace plumb::test

@@ -1,6 +1,6 @@
 #pragma once
-// The calls of NCCL of all ranks of a run in one replay, as a value that a test can check: for each world rank its calls
-// in the order in which its host makes them, each on a stream and behind the calls that it waits for.
+// The calls of NCCL of all ranks of a run in one replay, as a value that a test can check: for each world rank its
+// calls in the order in which its host makes them, each on a stream and behind the calls that it waits for.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ struct OrderedCall {
   std::string action;                 ///< text of the action that it belongs to; may be empty
   std::int32_t first_wait = 0;        ///< in RankOrder::waits
   std::int32_t waits = 0;
-  std::int64_t bytes = 0;             ///< as NcclCall::bytes
+  std::int64_t bytes = 0;  ///< as NcclCall::bytes
 };
 
 struct RankOrder {
