@@ -20,7 +20,7 @@ std::vector<Layer> ordered_model(bool is_tied, bool is_half) {
   return is_tied ? gpt_model() : untied_gpt_model();
 }
 
-/// With twice as many heads of half the size.
+/// Returns the block with twice as many heads of half the size.
 TransformerLayer four_heads(TransformerLayer block) {
   block.heads *= 2;
   block.kv_heads *= 2;

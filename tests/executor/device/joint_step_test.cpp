@@ -1,4 +1,4 @@
-// What all ranks agree on before a step on a device, beside the cpu backend: the norm of all gradients, overflows of
+// Joint steps of ranks on a device, beside the cpu backend: the norm of all gradients, overflows of
 // fp16, a table that embedding and head share; over stages, replicas, shares of ZeRO and tensor ranks.
 
 #include <string>

@@ -24,7 +24,7 @@ RunSpec layerwise(const std::vector<Layer>& model, const std::string& name, int 
   return spec;
 }
 
-/// Of F on rank 0: how often a gather, enqueued before the compute of a layer, need not end before it.
+/// Counts for F on rank 0 how often a gather, enqueued before a layer's compute, need not end before it.
 class WatchedMachine : public HostMachine {
  public:
   void prepare(int ranks, std::size_t calls) override {

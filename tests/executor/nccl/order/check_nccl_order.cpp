@@ -38,7 +38,7 @@ class OrderPlayer {
     return std::ranges::all_of(ranks_, [](const RankState& rank) { return rank.done == rank.progress.size(); });
   }
 
-  /// Where a rank stands and what for, from rank to rank until one comes up again.
+  /// Returns at which call each rank stands and for which rank, from rank to rank until one comes up again.
   std::vector<std::string> explain() const {
     std::vector<std::string> lines;
     std::set<std::size_t> seen;
@@ -81,7 +81,7 @@ class OrderPlayer {
     return ranks_[rank].progress[static_cast<std::size_t>(call)];
   }
 
-  /// One behind the last call of the unit that begins here.
+  /// Returns the call behind the last one of the unit that begins here.
   std::int32_t unit_end(std::size_t rank, std::int32_t first) const {
     const std::vector<OrderedCall>& all = calls(rank);
     const std::int32_t group = all[static_cast<std::size_t>(first)].group;
@@ -120,7 +120,7 @@ class OrderPlayer {
     }
   }
 
-  /// What of stream and waits keeps the call from starting; -1: nothing.
+  /// Returns the call on its stream or among its waits that keeps the call from starting; -1: none.
   std::int32_t missing(std::size_t rank, std::int32_t call) const {
     const RankState& state = ranks_[rank];
     const OrderedCall& of = calls(rank)[static_cast<std::size_t>(call)];
@@ -178,7 +178,7 @@ class OrderPlayer {
     return true;
   }
 
-  /// All who take part in the call have started.
+  /// Notes that all who take part in the call have started.
   void arrive(std::size_t rank, std::int32_t call) {
     RankState& state = ranks_[rank];
     const std::int32_t kernel = state.kernel[static_cast<std::size_t>(call)];

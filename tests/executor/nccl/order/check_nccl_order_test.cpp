@@ -56,8 +56,8 @@ NcclOrder made(const std::vector<Made>& calls, int communicators, int ranks = 2)
   return order;
 }
 
-/// Whether every order of progress ends, by a search through all states: which calls have started and which have ended.
-/// One kernel a call; groups of one communicator only.
+/// Finds out if every order of progress ends, by a search through all states: which calls have started and which have
+/// ended. One kernel a call; groups of one communicator only.
 class Search {
  public:
   Search(const NcclOrder& order, int channels) : order_(order), channels_(channels) {}
@@ -113,7 +113,8 @@ class Search {
     return !of.kind || resident < channels_;
   }
 
-  /// In a world of two: the same place among the other rank's calls of the counterpart's kind on the communicator.
+  /// Returns the other call of a pair in a world of two: the same place among the other rank's calls of the
+  /// counterpart's kind on the communicator.
   std::pair<std::size_t, std::size_t> partner(std::size_t rank, std::size_t call) const {
     const auto counterpart = [](NcclKind kind) {
       if (kind == NcclKind::kSend) return NcclKind::kReceive;

@@ -61,7 +61,7 @@ std::set<MessageGroup> message_groups(const NcclOrder& order, std::size_t rank) 
   return found;
 }
 
-/// The same of the schedule: message_pairs() as `rank` sees them. There are none between meshes that differ.
+/// Returns message_pairs() of the schedule as `rank` sees them. There are none between meshes that differ.
 std::set<MessageGroup> scheduled_groups(const TrainingPlan& plan, int rank) {
   const Schedule& schedule = plan.replay.schedule;
   const std::vector<MessagePair> pairs = message_pairs(schedule, plan.replay.grid);
