@@ -14,7 +14,7 @@ void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
 }
 
-/// Their counts go through fp32.
+/// Counts of picks go through fp32.
 bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
   return block != nullptr && block->experts > 0 && tokens * block->experts_per_token >= std::int64_t{1} << 24;

@@ -1,7 +1,7 @@
 #pragma once
-// What crosses the border of libplumb_cuda.so, which the tool opens at run time (open_cuda_library.h): the device
-// executor on a GPU. Both sides come from one build and carry its version. No exception crosses: a function that can
-// fail returns what was wrong, and an empty text if nothing was.
+// The border of libplumb_cuda.so, the device executor on a GPU, which the tool opens at run time (open_cuda_library.h).
+// Both sides come from one build and carry its version. No exception crosses: a function that can fail returns the text
+// of its fault, which is empty if there is none.
 
 #include <cstdint>
 #include <string>
@@ -23,14 +23,15 @@ struct CudaDevice {
   std::string driver;  ///< the CUDA version that the driver serves, e.g. "13.0"
 };
 
-/// How ranks share a GPU.
+/// The way in which ranks share a GPU.
 struct CudaSharing {
-  bool parts = true;        ///< each on SMs of its own (a green context), where the driver allows it
-  std::vector<int> shares;  ///< [rank] of the SMs, to one another; empty: even
+  bool parts = true;        ///< each rank has SMs of its own (a green context), where the driver allows it
+  std::vector<int> shares;  ///< [rank] shares of the SMs, relative to one another; empty: even
   bool graph = false;       ///< a replay is captured as a CUDA graph, and launched from the second on
 };
 
-/// The calls run on the first device. `sharing` becomes what they did with it, "green contexts of 64 and 64 SMs".
+/// The functions of the library, which run on the first device. `sharing` gets how ranks shared it, "green contexts of
+/// 64 and 64 SMs".
 struct CudaLibrary {
   const char* version;  ///< of Plumb
   std::string (*devices)(std::vector<CudaDevice>& found);
@@ -42,7 +43,7 @@ struct CudaLibrary {
                          std::string& sharing);
 };
 
-/// The symbol that the library has.
+/// Name of the symbol that the library has.
 inline constexpr const char* kCudaLibraryEntry = "plumb_cuda_library";
 using CudaLibraryEntry = const CudaLibrary* (*)();
 

@@ -1,5 +1,5 @@
 #pragma once
-// A device as a replay sees it: memory, streams that run kernels in order, and the moments at which calls began and
+// A device as a replay sees it: memory, streams that run kernels in order, and the times at which calls began and
 // ended. A GPU is one (executor/cuda); in tests the host is.
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// From the beginning of the first call of a replay.
+/// Times of a call from the beginning of the first call of its replay.
 struct CallTimes {
   SimTime start{0};
   SimTime end{0};
@@ -27,62 +27,61 @@ class DeviceMachine {
  public:
   virtual ~DeviceMachine() = default;
 
-  /// That can be allocated now.
+  /// Bytes that can be allocated now.
   virtual std::int64_t free_bytes() const = 0;
 
-  /// That prepare() takes for so many ranks besides.
+  /// Bytes that prepare() takes for so many ranks besides.
   virtual std::int64_t own_bytes(int) const { return 0; }
 
-  /// Zeroes, until the machine goes. Throws RunError if there are not so many.
+  /// Returns memory of zeros, which stays until the machine goes. Throws RunError if there is not as much.
   virtual std::byte* allocate(std::int64_t bytes) = 0;
 
-  /// Memory of the host that streams can copy from and to while kernels run, until the machine goes.
+  /// Returns memory of the host that streams can copy from and to while kernels run, until the machine goes.
   virtual std::byte* allocate_on_host(std::int64_t bytes) = 0;
 
-  /// Both wait for the device.
+  /// Copy from and to the host. Both wait for the device.
   virtual void upload(void* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const void* from) = 0;
 
-  /// Streams for that many ranks, and room for the events of that many calls, before the first replay. A replay may
-  /// have fewer calls.
+  /// Makes streams for that many ranks, and room for the events of that many calls, before the first replay. A replay
+  /// may have fewer calls.
   virtual void prepare(int ranks, std::size_t calls) = 0;
 
   // A replay: begin_call, wait_for as often as it takes, kernels, end_call; nothing waits on the host.
 
-  /// Whether the machine has kept the last replay's calls (as a graph) and does the same again at finish(): then none
+  /// True if the machine has kept the last replay's calls (as a graph) and does the same again at finish(): then none
   /// are to be made.
   virtual bool keeps_replay() const { return false; }
 
-  /// The calls that follow enqueue on that stream. `index` is the call's number in the program, `name` what profilers
-  /// show.
+  /// Begins a call, whose kernels go on that stream. index: its number in the program. name: its text in profilers.
   virtual void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) = 0;
-  /// The stream waits for the end of an earlier call.
+  /// Makes the call wait for the end of an earlier one.
   virtual void wait_for(std::size_t earlier) = 0;
   virtual DeviceKernels& kernels() = 0;
   virtual void end_call() = 0;
 
-  /// What went wrong while the call's kernels were enqueued, with what the machine knows of where.
+  /// Returns the text of a fault while the call's kernels were enqueued, with the place that the machine knows.
   virtual std::string text_of_fault(const std::string& reason) const { return reason; }
 
-  // Where the machine is one rank of several, each a machine of its own (a GPU with NCCL between them): then prepare()
-  // is told of one rank, all calls are of rank 0, and what ranks exchange goes through exchange(). Ranks that share a
-  // machine need neither: they read and write each other's memory by kernels, behind each other's calls.
+  // A machine can be one rank of several that are a machine each (a GPU with NCCL between them). Then prepare() is told
+  // of one rank, all calls are of rank 0, and ranks meet through exchange(). Ranks that share a machine do not need it:
+  // they read and write each other's memory by kernels, behind each other's calls.
 
-  /// Before the first replay, after prepare(): makes the communicators in which the rank is a member, in ascending
-  /// order. Waits for the other ranks. Throws RunError if they do not come.
+  /// Makes the communicators in which the rank is a member, in ascending order, before the first replay and after
+  /// prepare(). Waits for the other ranks. Throws RunError if they do not come.
   virtual void join(const DeviceGroups&) { throw RunError("this machine cannot meet ranks on other devices"); }
 
   /// Enqueues this rank's part on the stream of the call that has begun (or on one of the communicator's own, behind
-  /// that stream and before what the stream does next). All ranks enqueue what they exchange in one order. It never
+  /// that stream and before what the stream does next). All ranks enqueue their exchanges in one order. It never
   /// shares a call with kernels: a call is either.
   virtual void exchange(const DeviceExchange&) { throw RunError("this machine cannot meet ranks on other devices"); }
 
-  /// What the calls between them exchange is launched at once, as one group: none of them waits for another, and none
-  /// has kernels.
+  /// Launch the exchanges of the calls between them at once, as one group. None of these calls waits for another, and
+  /// none has kernels.
   virtual void begin_group() { throw RunError("this machine cannot meet ranks on other devices"); }
   virtual void end_group() { throw RunError("this machine cannot meet ranks on other devices"); }
 
-  /// Waits until the replay is over. [call]
+  /// Waits until the replay is over. Returns [call] times.
   virtual std::vector<CallTimes> finish() = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Values of one type in a machine's memory.
+// Values of one type in a machine's memory: allocated, uploaded.
 
 #include <cstdint>
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace plumb { inline namespace executor {
 
-/// Throws what DeviceMachine::allocate does.
+/// Returns memory of that many zeros. Throws what DeviceMachine::allocate does.
 template <class T>
 T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
   return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
 }
 
-/// to: as many values, also of a type that is as wide
+/// Uploads all values. to: as many, also of a type that is as wide
 template <class T>
 void upload_all(DeviceMachine& machine, void* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));

@@ -10,7 +10,7 @@ int size_of(const RankGrid& grid, int pipeline) {
   return std::max(1, mesh.data * mesh.tensor * grid.grid.context);
 }
 
-/// In the order of the world's ranks. `pipeline` is of no meaning in it.
+/// Returns a rank's number in its mesh, in the order of the world's ranks.
 int number_in_mesh(const RankGrid& grid, const GridCoordinates& place) {
   return place.tensor + mesh_of(grid, place.pipeline).tensor * (place.context + grid.grid.context * place.data);
 }

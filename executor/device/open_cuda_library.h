@@ -8,11 +8,11 @@
 
 namespace plumb { inline namespace executor {
 
-/// The library of this version of Plumb, looked for in `folder` first and then where the system looks. Throws RunError
-/// with what is missing and the remedy.
+/// Returns the library of this version of Plumb, looked for in `folder` first and then where the system looks. Throws
+/// RunError, with the remedy, if it is missing, does not open or is of another version.
 const CudaLibrary& open_cuda_library(const std::string& folder, const std::string& version);
 
-/// Its devices. Throws RunError if the driver has none.
+/// Returns the library's devices. Throws RunError if the driver has none.
 std::vector<CudaDevice> cuda_devices(const CudaLibrary& library);
 
 }}  // namespace plumb::executor

@@ -1,13 +1,13 @@
 #pragma once
 // One exchange of a rank's call with other ranks: a collective of a group, or one end of a message. The ranks are those
 // of the world (executor/division/rank_grid.h). For each communicator, the groups, kinds, bytes and order are those of
-// executor/nccl/nccl_order.h, call by call; a test compares the two.
+// the cpu backend's messages and collectives; tests/executor/nccl/order compares the two.
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_call.h"
 
 namespace plumb { inline namespace executor {
 
@@ -28,13 +28,13 @@ enum class DevicePairs : std::uint8_t {
 /// A rank's part of an exchange, in place. For all_gather a rank brings its block of `values`; after reduce_scatter
 /// only its own block is defined.
 struct DeviceExchange {
-  NcclKind kind = NcclKind::kAllReduce;  ///< never kCompute
-  std::int32_t communicator = 0;         ///< index in DeviceGroups::communicators
-  std::int32_t member = 0;               ///< this rank's number in it
-  std::int32_t peer = NcclCall::kNone;   ///< the member at the other end, or the root
-  bool is_stored = false;                ///< true: elements have the format of activations; false: fp32
-  std::byte* values = nullptr;           ///< on the device; a send only reads it
-  std::int64_t elements = 0;             ///< elements of the whole buffer
+  NcclKind kind = NcclKind::kAllReduce;
+  std::int32_t communicator = 0;        ///< index in DeviceGroups::communicators
+  std::int32_t member = 0;              ///< this rank's number in it
+  std::int32_t peer = NcclCall::kNone;  ///< the member at the other end, or the root
+  bool is_stored = false;               ///< true: elements have the format of activations; false: fp32
+  std::byte* values = nullptr;          ///< on the device; a send only reads it
+  std::int64_t elements = 0;            ///< elements of the whole buffer
   /// [members + 1] bounds of the blocks in elements; empty: equal blocks (executor/transport/collective.h,
   /// block_begin).
   std::vector<std::int64_t> bounds = {};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/device_plan/device_exchange.h"
-#include "executor/nccl/rank_calls.h"
+#include "executor/nccl/communicator_numbers.h"
 #include "executor/training/training_plan.h"
 #include "executor/transport/transport.h"
 
@@ -40,7 +40,7 @@ class DeviceGroupTable {
   std::vector<NcclCommunicator> take() { return communicators_.take(); }
 
  private:
-  NcclCommunicators communicators_;
+  CommunicatorNumbers communicators_;
   std::vector<NcclSeat> tensor_, context_, expert_;            // [rank]
   std::vector<std::vector<NcclSeat>> copies_, expert_copies_;  // [rank][stage]
   std::vector<NcclSeat> everyone_;                             // [rank]

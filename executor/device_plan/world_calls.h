@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "executor/device_plan/device_program.h"
@@ -53,10 +52,5 @@ struct WorldProgram {
 
 /// Expands the program. `pipeline` has all of its waits (DeviceWaits::kAll). `ranks`: size of the world.
 WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks);
-
-/// Returns the faults that hold whatever the timing, a sentence each. A fault is: a rank's part of a call does not wait
-/// for what the pipeline's call waits for; pieces are out of order; a member of an exchange does not wait for what all
-/// others have to bring, or a later call does not wait for all members.
-std::vector<std::string> check_world_calls(const WorldProgram& world, const DeviceProgram& pipeline);
 
 }}  // namespace plumb::executor

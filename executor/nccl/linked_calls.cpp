@@ -37,7 +37,6 @@ NcclCall LinkedCalls::call_of(const DeviceExchange& exchange) const {
   const bool is_pairs = exchange.pairs != DevicePairs::kNone, is_shift = exchange.pairs == DevicePairs::kShift;
   const auto count = static_cast<std::int32_t>(members);
   return {.kind = exchange.kind,
-          .communicator = exchange.communicator,
           .peer = is_pairs ? (exchange.member + 1) % count : exchange.peer,
           .bytes = exchange.elements * bytes_of(element) / (is_pairs && !is_shift ? count : 1)};
 }

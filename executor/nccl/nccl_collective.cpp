@@ -1,7 +1,6 @@
 #include "executor/nccl/nccl_collective.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include <fmt/format.h>
 
@@ -83,8 +82,6 @@ void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, con
     case NcclKind::kAllGather:
     case NcclKind::kReduceScatter:
       return gather_or_scatter(port, group, rank, call.kind == NcclKind::kAllGather, made.elements, places, made);
-    case NcclKind::kCompute:
-      assert(false && "no call of NCCL");
   }
 }
 

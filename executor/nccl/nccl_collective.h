@@ -1,6 +1,5 @@
 #pragma once
-// Turns one call of a list, or of a machine's stream, into calls of NCCL, and makes the communicators that a rank is a
-// member of.
+// A call of NCCL as a rank makes it on a stream, and the communicators that the rank is a member of.
 
 #include <cstdint>
 #include <map>
@@ -8,36 +7,35 @@
 #include <span>
 #include <vector>
 
+#include "executor/nccl/nccl_call.h"
 #include "executor/nccl/nccl_communicator.h"
-#include "executor/nccl/nccl_order.h"
 #include "executor/nccl/nccl_port.h"
 
 namespace plumb { inline namespace executor {
 
-/// The place of a call's bytes on this device.
+/// Addresses of a call's bytes on this device.
 struct NcclPlaces {
   const void* from = nullptr;
-  void* to = nullptr;                        ///< in all_gather and reduce_scatter the whole buffer, in place
-  std::span<const std::int64_t> bounds;      ///< [members + 1] bounds of its blocks, in elements; empty: equal blocks
+  void* to = nullptr;                        ///< for all_gather and reduce_scatter the whole buffer, in place
+  std::span<const std::int64_t> bounds;      ///< [members + 1] of its blocks, in elements; empty: equal ones
   NcclElement element = NcclElement::kFp32;  ///< its size divides the call's bytes
 };
 
-/// Communicators by their number in NcclOrder::communicators.
+/// Communicators by their number in DeviceGroups::communicators.
 using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
 
-/// Makes the communicators that `rank` is a member of, in ascending order on every rank. So a rank that waits for a
-/// member waits for one that makes an earlier communicator. ids: [communicator]. Throws RunError with rank and
-/// communicator.
+/// Makes the communicators that `rank` is a member of, in ascending order on every rank, so that no ranks wait for each
+/// other in a circle. ids: [communicator]. Throws RunError with rank and communicator.
 JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
                                        const std::vector<NcclId>& ids, const NcclPatience& patience);
 
-/// Makes any call except compute. NCCL's own all_gather and reduce_scatter require equal blocks; unequal ones are
-/// broadcasts, or reduces, in a group.
+/// Makes a call. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
+/// group.
 void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 
-/// Makes the sends and receives of an all-to-all without the own block, or of a shift by one, in a group. places.from,
-/// places.to: [members] blocks of `bytes` each, or one block for a shift.
+/// Makes the sends and receives of an all-to-all without the own block, or of a shift by one, in a group. from, to:
+/// [members] blocks of `bytes` each, or one.
 void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bool is_shift, std::int64_t bytes,
                      const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 

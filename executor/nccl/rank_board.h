@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_call.h"
 #include "executor/nccl/nccl_port.h"
 
 namespace plumb { inline namespace executor {

@@ -12,7 +12,7 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-/// The buffers of a program by the actions that they are there for.
+/// Places of a program's buffers by the action that they are there for.
 class BufferIndex {
  public:
   BufferIndex(const DeviceProgram& program, std::size_t actions) : of_(actions) {
@@ -62,7 +62,7 @@ class BufferIndex {
   std::vector<Places> of_;  // [action id]
 };
 
-/// Buffers that several calls of a stage share, by call: whole weights and gradients, and those of a micro-batch's
+/// Buffers that several calls of a stage share, by call: whole weights and gradients, and buffers of a micro-batch's
 /// whole sequences.
 class StageBuffers {
  public:
@@ -103,7 +103,7 @@ class StageBuffers {
   std::map<Key, const DeviceBuffer*> of_;
 };
 
-/// The action whose rebuilt buffers a micro-batch's backward would use.
+/// Returns the action whose buffers of recomputed activations a micro-batch's backward would use.
 std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
   for (const Op op : {Op::kRecompute, Op::kInputGrad, Op::kBackward}) {
     const std::int32_t found = table.find(op, of.stage, of.microbatch, of.part);
@@ -112,8 +112,8 @@ std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
   return ActionTable::kNone;
 }
 
-/// [action id] what has brought the activations of the action's micro-batch to where it finds them: F, or what brought
-/// them back; -1: nothing has.
+/// [action id] the action that has brought the activations of its micro-batch to where it finds them: F, RELOAD or
+/// LOAD; -1: none has.
 std::vector<std::int32_t> bringers(const Schedule& lowered) {
   std::vector<std::int32_t> of;
   for (const std::vector<Action>& actions : lowered.ranks) {
@@ -132,7 +132,7 @@ std::vector<std::int32_t> bringers(const Schedule& lowered) {
   return of;
 }
 
-/// OPTIMIZER_STEPs of the stage ahead of a place in its rank's list.
+/// Returns how many OPTIMIZER_STEPs of the stage stand ahead of a place in its rank's list.
 int steps_before(const Schedule& lowered, const ActionPlace& place, int stage) {
   const std::vector<Action>& list = lowered.ranks[static_cast<std::size_t>(place.rank)];
   return static_cast<int>(std::count_if(list.begin(), list.begin() + place.position, [stage](const Action& action) {
@@ -195,7 +195,7 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
     return result;
   };
 
-  std::map<std::int32_t, std::vector<std::int32_t>> others;  // that are done together with the first
+  std::map<std::int32_t, std::vector<std::int32_t>> others;  // [leader] actions that are done together with it
   const std::vector<std::int32_t> leaders = joint_leaders(lowered, passes);
   for (std::size_t id = 0; id < leaders.size(); ++id)
     if (leaders[id] != static_cast<std::int32_t>(id)) others[leaders[id]].push_back(static_cast<std::int32_t>(id));

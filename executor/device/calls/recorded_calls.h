@@ -1,7 +1,7 @@
 #pragma once
-// What a rank's call does on the device, kept as values: kernels in order, cut into pieces where the rank exchanges
-// something with a group, and where a gradient bucket is complete. Addresses do not change from step to step, so that a
-// call is recorded once, before the first step, and enqueued in each.
+// A rank's call on the device as a value: kernels in order, cut into pieces where the rank exchanges something with a
+// group, and where a gradient bucket is complete. Addresses do not change from step to step, so that a call is recorded
+// once, before the first step, and enqueued in each.
 
 #include <cstdint>
 #include <functional>
@@ -16,29 +16,29 @@ namespace plumb { inline namespace executor {
 
 struct RecordedPiece {
   std::vector<std::function<void(DeviceKernels&)>> work;
-  std::optional<DeviceExchange> exchange;  ///< then there is no work
-  int bucket = -1;                         ///< gradient bucket that is complete behind it
-  std::optional<DeviceStream> stream;      ///< another one than the call's
-  std::vector<std::int32_t> behind;        ///< pieces of the call that it waits for, besides its stream's
+  std::optional<DeviceExchange> exchange;  ///< if there is one, there is no work
+  int bucket = -1;                         ///< gradient bucket that is complete behind it; -1: none
+  std::optional<DeviceStream> stream;      ///< another stream than the call's
+  std::vector<std::int32_t> behind;        ///< pieces of the call that it waits for on other streams
 };
 
-/// Takes calls of kernels and enqueues none. The layers that calls name outlive what is recorded.
+/// Takes calls of kernels and enqueues none. The layers that calls name outlive the pieces.
 class CallRecorder final : public DeviceKernels {
  public:
-  /// What follows stands behind it.
+  /// Adds a piece with an exchange, behind which the calls that follow stand.
   void exchange(DeviceExchange exchange);
   void complete_bucket(int bucket);
-  /// A piece for kernels, on ranks that have none too: all ranks of a call have as many pieces.
+  /// Opens a piece for kernels, also on ranks that have none: all ranks of a call have as many pieces.
   void open_piece();
 
-  /// What follows is on another stream of the rank, behind what the call's own stream has so far, until come_back(),
-  /// which returns the number of the last piece there.
+  /// Puts the calls that follow on another stream of the rank, behind those that the call's own stream has so far,
+  /// until come_back(), which returns the number of the last piece there.
   void go_aside(DeviceStream stream);
   std::int32_t come_back();
-  /// What follows on the call's stream stands behind that piece.
+  /// Puts the calls that follow on the call's stream behind that piece.
   void await(std::int32_t piece) { awaited_.push_back(piece); }
 
-  /// At least one piece.
+  /// Returns the pieces, one at least.
   std::vector<RecordedPiece> take();
 
   void copy(void* to, const void* from, std::int64_t bytes) override;
@@ -85,7 +85,7 @@ class CallRecorder final : public DeviceKernels {
                                 const float* loss_scale) override;
   void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override;
 
-  // Of optimizers (recorded_update_calls.cpp).
+  // Optimizers (recorded_update_calls.cpp).
   void sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) override;
   void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, float clip_norm) override;
   void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override;
@@ -94,7 +94,7 @@ class CallRecorder final : public DeviceKernels {
   void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
   void adafactor_update(const DeviceUpdate& update, const DeviceFactors& factors, const Adafactor& optimizer) override;
 
-  // Of experts (recorded_expert_calls.cpp).
+  // Experts (recorded_expert_calls.cpp).
   void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;
   void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override;
   void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
@@ -124,7 +124,7 @@ class CallRecorder final : public DeviceKernels {
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override;
 
-  // Of context groups (recorded_context_calls.cpp).
+  // Context groups (recorded_context_calls.cpp).
   void split_heads(void* blocks, const void* rows, const HeadShares& size) override;
   void join_heads(void* rows, const void* blocks, const HeadShares& size) override;
   void transpose_blocks(void* to, const void* from, const BlockMatrix& size) override;
@@ -136,7 +136,7 @@ class CallRecorder final : public DeviceKernels {
   void attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput, const void* output,
                                 const float* log_sum_exp, const SliceOperands& of) override;
 
-  // Of images (recorded_image_calls.cpp).
+  // Images (recorded_image_calls.cpp).
   void image_to_patches(void* patches, const void* images, const ConvolutionSize& size, std::int64_t group) override;
   void patches_to_image(void* images, const void* patches, const ConvolutionSize& size, std::int64_t group) override;
   void pooling_forward(void* y, std::int32_t* places, const void* x, const PoolingSize& size) override;
@@ -159,7 +159,7 @@ class CallRecorder final : public DeviceKernels {
 
   std::vector<RecordedPiece> pieces_;
   std::optional<DeviceStream> aside_;
-  std::vector<std::int32_t> awaited_;  // by what follows on the call's stream
+  std::vector<std::int32_t> awaited_;  // by the next piece on the call's stream
   std::int32_t last_own_ = -1;         // piece on the call's stream
 };
 

@@ -1,4 +1,4 @@
-// What a recorder keeps of the kernels of models of images and vectors.
+// Kernels of models of images and vectors, recorded.
 
 #include "executor/device/calls/recorded_calls.h"
 

@@ -30,7 +30,7 @@ const RecordedPiece& RecordedProgram::piece_of(const WorldCall& call) const {
                 [static_cast<std::size_t>(call.piece)];
 }
 
-/// All parts of the call's exchange, by their members' numbers.
+/// [member] the parts of the call's exchange.
 std::vector<const DeviceExchange*> RecordedProgram::members_of(const WorldCall& call) const {
   std::vector<const DeviceExchange*> members;
   const std::int32_t communicator = piece_of(call).exchange->communicator;

@@ -15,21 +15,21 @@ namespace plumb { inline namespace executor {
 
 class RecordedProgram {
  public:
-  /// `is_one_rank`: the others are on machines of their own.
+  /// is_one_rank: the other ranks are on machines of their own.
   RecordedProgram(std::size_t calls, bool is_one_rank) : is_one_rank_(is_one_rank), tracks_(calls), pieces_(calls) {}
 
-  /// A call of the pipeline's program on one rank; in ascending order of ranks.
+  /// Adds a call of the pipeline's program on one rank. Ranks come in ascending order.
   void add(std::size_t call, CallTrack track, std::vector<RecordedPiece> pieces);
 
-  /// When all are there. `names`: [call], for profilers.
+  /// Makes the world's program, when all calls are there. names: [call], for profilers.
   void settle(const DeviceProgram& pipeline, int ranks, std::vector<std::string> names);
 
   const WorldProgram& world() const { return world_; }
 
-  /// element_bytes: of activations.
+  /// Enqueues a replay. element_bytes: size of an element as activations are stored.
   void enqueue(DeviceMachine& machine, std::int64_t element_bytes) const;
 
-  /// [call][track] from the first piece's start to the last one's end.
+  /// [call][track] times from the first piece's start to the last piece's end.
   std::vector<std::vector<CallTimes>> times(std::span<const CallTimes> of_world_calls) const;
 
  private:

@@ -1,4 +1,4 @@
-// Of what is recorded, the optimizers' updates and what decides about them.
+// Kernels of optimizers' updates and of the numbers that decide about them, recorded.
 
 #include "executor/device/calls/recorded_calls.h"
 

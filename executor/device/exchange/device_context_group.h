@@ -1,7 +1,6 @@
 #pragma once
-// What the ranks of a context group exchange around attention: heads by an all-to-all (Ulysses), or keys, values and
-// their gradients by shifts (ring); and a router's picks. Which exchanges these are is also in
-// executor/nccl/layer_exchanges.h.
+// The exchanges of a context group's ranks around attention: heads by an all-to-all (Ulysses), or keys, values and
+// their gradients by shifts (ring); and of a router's picks.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,19 +11,19 @@
 namespace plumb { inline namespace executor {
 
 struct DeviceContextGroup {
-  CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
+  CallRecorder* recorder = nullptr;  ///< of the call; null in a group of one
   NcclSeat seat;
-  ContextTokens tokens;  ///< of each sequence, or of its slice, that this rank has
+  ContextTokens tokens;  ///< tokens of each sequence, or of its slice, that this rank has
 
   bool is_shared() const { return seat.members > 1; }
 
-  /// Both of `elements`, stored, in equal blocks by member.
+  /// Exchanges equal blocks by member; both buffers have `elements` as activations are stored.
   void all_to_all(std::byte* incoming, const std::byte* outgoing, std::int64_t elements,
                   std::int64_t element_bytes) const {
     plumb::all_to_all(*recorder, seat, {true, incoming, outgoing, elements}, element_bytes);
   }
 
-  /// From the member before, to the next one.
+  /// Sends to the next member and receives from the one before, as activations are stored or in fp32.
   void shift(std::byte* incoming, const std::byte* outgoing, std::int64_t elements) const {
     exchange_in_pairs(*recorder, seat, DevicePairs::kShift, {true, incoming, outgoing, elements});
   }
@@ -34,7 +33,7 @@ struct DeviceContextGroup {
         {false, reinterpret_cast<std::byte*>(incoming), reinterpret_cast<const std::byte*>(outgoing), elements});
   }
 
-  /// Everyone gets each rank's block, of words of 4 bytes. values: [elements], of which the own block is there
+  /// Gathers each rank's block of words of 4 bytes. values: [elements], of which the own block is there
   void gather_words(float* values, std::int64_t elements) const {
     recorder->exchange({.kind = NcclKind::kAllGather,
                         .communicator = seat.number,

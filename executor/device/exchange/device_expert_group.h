@@ -1,6 +1,6 @@
 #pragma once
-// What the ranks of an expert group exchange around experts, by all-to-alls of equal blocks: how many rows each sends
-// for which expert, rows, and what picks weigh. Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+// The exchanges of an expert group's ranks around experts, by all-to-alls of equal blocks: how many rows each rank
+// sends for which expert, the rows, and the weights of the picks.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace plumb { inline namespace executor {
 
 struct DeviceExpertGroup {
-  CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
+  CallRecorder* recorder = nullptr;  ///< of the call; null in a group of one
   NcclSeat seat;
 
-  /// Both of `elements`, stored, in equal blocks by member.
+  /// Exchanges equal blocks by member; both buffers have `elements` as activations are stored.
   void all_to_all(std::byte* incoming, const std::byte* outgoing, std::int64_t elements,
                   std::int64_t element_bytes) const {
     plumb::all_to_all(*recorder, seat, {true, incoming, outgoing, elements}, element_bytes);
   }
-  /// The same of words of 4 bytes.
+  /// Exchanges equal blocks of words of 4 bytes.
   void all_to_all_words(void* incoming, const void* outgoing, std::int64_t words) const {
     plumb::all_to_all(*recorder, seat,
                       {false, static_cast<std::byte*>(incoming), static_cast<const std::byte*>(outgoing), words},

@@ -26,7 +26,7 @@ DeviceShares::DeviceShares(const ParameterPlaces& places, const DeviceShareOptio
   }
 }
 
-/// All shares at once, or owner by owner. bounds: [copies + 1] within `values`.
+/// Returns one exchange of all shares at once, or one for each owner. bounds: [copies + 1] within `values`.
 std::vector<DeviceExchange> DeviceShares::shares(NcclKind whole, NcclKind by_owner,
                                                  const std::vector<std::int64_t>& bounds, float* values) const {
   const auto exchange = [&](NcclKind kind, std::int64_t first, std::int64_t count) {

@@ -1,25 +1,25 @@
 #pragma once
-// What the ranks of a tensor group exchange inside a layer's pass (Shoeybi et al. 2019): partial products become their
+// The exchanges of a tensor group's ranks inside a layer's pass (Shoeybi et al. 2019): partial products become their
 // sum on every rank, behind row-parallel products of the forward and column-parallel ones of the backward. With
-// sequence parallelism (Korthikanti et al. 2022) a rank has a block of the rows between them: it gathers all before,
-// and gets its block of the sum. Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+// sequence parallelism (Korthikanti et al. 2022) a rank has a block of the rows between products: it gathers all rows
+// before a product, and gets its block of the sum behind one.
 
 #include <cstdint>
 
 #include "executor/device/calls/recorded_calls.h"
-#include "executor/nccl/rank_calls.h"
+#include "executor/nccl/communicator_numbers.h"
 
 namespace plumb { inline namespace executor {
 
 struct DeviceTensorGroup {
-  CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
+  CallRecorder* recorder = nullptr;  ///< of the call; null in a group of one
   NcclSeat seat;
   bool divides_rows = false;  ///< sequence parallelism: between products each rank has a block of them
 
   int ranks() const { return seat.members; }
   int rank() const { return seat.member; }
 
-  /// values: [elements], as activations are stored. Nothing in a group of one.
+  /// Sums values [elements] as activations are stored. Does nothing in a group of one.
   void sum(void* values, std::int64_t elements) const {
     if (ranks() > 1)
       recorder->exchange({.kind = NcclKind::kAllReduce,
@@ -30,7 +30,8 @@ struct DeviceTensorGroup {
                           .elements = elements});
   }
 
-  /// own: this rank's block of stored rows, of `elements` in all. They themselves, or all in `gathered`.
+  /// Returns all rows of a product: the own ones, or where rows are divided all of them in `gathered`. own: this rank's
+  /// block of stored rows, of `elements` in all.
   std::byte* all_rows(std::byte* own, std::byte* gathered, std::int64_t elements, std::int64_t element_bytes) const {
     if (!divides_rows) return own;
     const std::int64_t bytes = elements / ranks() * element_bytes;
@@ -39,7 +40,7 @@ struct DeviceTensorGroup {
     return gathered;
   }
 
-  /// Of partial stored rows [elements] the sum, or this rank's block of it; where that is.
+  /// Sums partial stored rows [elements]. Returns the address of the sum, or of this rank's block of it.
   std::byte* sum_rows(std::byte* partial, std::int64_t elements, std::int64_t element_bytes) const {
     if (!divides_rows) {
       sum(partial, elements);
@@ -49,8 +50,8 @@ struct DeviceTensorGroup {
     return partial + rank() * (elements / ranks() * element_bytes);
   }
 
-  /// Adds to gradients that every rank has what `add_to(float*)` adds from this rank's rows: where rows are divided the
-  /// sum over the group, by way of `part`. Both [count].
+  /// Adds to gradients that every rank has those that `add_to(float*)` adds from this rank's rows; where rows are
+  /// divided the sum of these over the group, by way of `part`. gradients, part: [count]
   template <class AddTo>
   void add_replicated(float* gradients, float* part, std::int64_t count, AddTo add_to) const {
     if (!divides_rows) return add_to(gradients);
@@ -64,7 +65,7 @@ struct DeviceTensorGroup {
     recorder->add_gradients(gradients, gradients, part, count);
   }
 
-  /// The same in fp32, whatever activations are stored in.
+  /// Sums values [elements] in fp32, whatever activations are stored in.
   void sum_singles(float* values, std::int64_t elements) const {
     if (ranks() > 1)
       recorder->exchange({.kind = NcclKind::kAllReduce,
@@ -74,7 +75,7 @@ struct DeviceTensorGroup {
                           .elements = elements});
   }
 
-  /// Everyone gets each rank's block. values: [ranks, elements / ranks], fp32
+  /// Gathers each rank's block. values: [ranks, elements / ranks], fp32
   void gather(float* values, std::int64_t elements) const {
     if (ranks() > 1)
       recorder->exchange({.kind = NcclKind::kAllGather,

@@ -1,15 +1,15 @@
 #pragma once
-// What the members of a group exchange in pairs: all-to-alls of equal blocks, and shifts.
+// The exchanges of a group's members in pairs: all-to-alls of equal blocks, and shifts.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "executor/device/calls/recorded_calls.h"
-#include "executor/nccl/rank_calls.h"
+#include "executor/nccl/communicator_numbers.h"
 
 namespace plumb { inline namespace executor {
 
-/// Of `elements`, stored or of 4 bytes.
+/// Buffers of `elements`, which are as activations are stored, or of 4 bytes.
 struct PairedExchange {
   bool is_stored = true;
   std::byte* incoming = nullptr;
@@ -29,7 +29,7 @@ inline void exchange_in_pairs(CallRecorder& recorder, const NcclSeat& seat, Devi
                      .outgoing = of.outgoing});
 }
 
-/// In equal blocks by member, the own one of which is copied.
+/// Exchanges equal blocks by member; the own block is copied.
 inline void all_to_all(CallRecorder& recorder, const NcclSeat& seat, const PairedExchange& of,
                        std::int64_t element_bytes) {
   const std::int64_t block = of.elements / seat.members * element_bytes, own = seat.member * block;

@@ -39,13 +39,12 @@ class Share {
         return copy(member_, root, 0, own_.elements);
       case NcclKind::kSend:
       case NcclKind::kReceive:
-      case NcclKind::kCompute:
         assert(false && "a message is a copy of its sender's where ranks share a device");
     }
   }
 
  private:
-  /// What others receive from this member.
+  /// Copies the values that other members receive from this one.
   void send() {
     const auto all = static_cast<std::int64_t>(members_.size());
     if (own_.pairs == DevicePairs::kShift)
@@ -57,7 +56,7 @@ class Share {
                       own_.outgoing + static_cast<std::int64_t>(to) * block, block);
   }
 
-  /// Of the blocks into which the members divide the buffer.
+  /// First element of a member's block of the buffer.
   std::int64_t bound(std::size_t member) const {
     if (!own_.bounds.empty()) return own_.bounds[member];
     return block_begin(own_.elements, static_cast<int>(members_.size()), static_cast<int>(member));
@@ -65,7 +64,7 @@ class Share {
 
   std::byte* at(std::size_t member, std::int64_t element) const { return members_[member]->values + element * bytes_; }
 
-  /// Member 0's values become the sum. Nobody else touches these elements meanwhile.
+  /// Makes member 0's values the sum. No other member touches these elements meanwhile.
   void sum(std::int64_t first, std::int64_t count) {
     if (count == 0) return;
     for (std::size_t from = 1; from < members_.size(); ++from) {

@@ -1,7 +1,7 @@
 #pragma once
 // An exchange between ranks that share a device: every member does a share of it with kernels on its own stream, behind
-// all members' events (executor/device_plan/world_calls.h), in the memory of all. Sums are made in the order of the
-// members, whoever makes them.
+// all members' events (executor/device_plan/world_calls.h), in the memory of all. Sums are in the order of the members,
+// whichever member makes them.
 
 #include <vector>
 
@@ -10,8 +10,8 @@
 
 namespace plumb { inline namespace executor {
 
-/// Enqueues what `member` does. members: each one's part, by their numbers, of one kind and size; of `element_bytes`
-/// where elements are as activations are stored.
+/// Enqueues the share of `member`. members: [member] each one's part, of one kind and size. element_bytes: size of an
+/// element as activations are stored.
 void enqueue_share(DeviceKernels& kernels, const std::vector<const DeviceExchange*>& members, std::size_t member,
                    std::int64_t element_bytes);
 

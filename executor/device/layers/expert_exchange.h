@@ -18,7 +18,6 @@ class DeviceExpertExchange {
 
   bool is_spread() const { return blocks_.ranks > 1; }
   std::int64_t rows() const { return is_spread() ? blocks_.all_rows() : tokens_ * picks_; }  // R
-  std::int64_t own_experts() const { return blocks_.experts; }
 
   /// Shares the routes after the router has run: places become places in blocks, and the own experts' rows get theirs.
   void share_routes(const DeviceLayerCall& call, const DeviceRoutes& routes) const;

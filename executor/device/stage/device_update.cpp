@@ -19,7 +19,7 @@ struct Enqueue {
 
   float* floats(std::size_t field) const { return reinterpret_cast<float*>(memory.fields[field]); }
 
-  /// With the first moments of optimizers that go by element.
+  /// Returns the update, with as many moments of optimizers that go by element.
   DeviceUpdate update(int moments) const {
     return {.weights = memory.weights,
             .master = memory.master,

@@ -1,5 +1,5 @@
 #pragma once
-// Which of a device's kernels makes the update of an optimizer, and the numbers of the step that it reads.
+// The kernel that makes an optimizer's update on a device, and the numbers of the step that it reads.
 
 #include <span>
 #include <vector>
@@ -10,19 +10,19 @@
 
 namespace plumb { inline namespace executor {
 
-/// What the update of step `step`, counted from 1, reads: 1 - beta^step of AdamW's moments, Adafactor's decay; the
-/// others' are constant.
+/// Returns the numbers that the update of step `step`, counted from 1, reads: 1 - beta^step of AdamW's moments,
+/// Adafactor's decay. Those of other optimizers are constant.
 StepNumbers update_numbers(const OptimizerSettings& optimizer, std::int64_t step);
 
-/// Constants that the update reads on the device: the maps of 8-bit AdamW's codes; of others none.
+/// Returns the constants that the update reads on the device: the maps of 8-bit AdamW's codes. Others have none.
 std::vector<float> update_constants(const OptimizerSettings& optimizer);
 
-/// Where all of a part is on the device while it is updated.
+/// Addresses of a part on the device while it is updated.
 struct PartMemory {
-  std::byte* weights = nullptr;  ///< stored; may be master itself in fp32
+  std::byte* weights = nullptr;  ///< as they are stored; `master` itself in fp32
   float* master = nullptr;
   float* gradients = nullptr;
-  std::vector<std::byte*> fields;             ///< as the part lists them
+  std::vector<std::byte*> fields;             ///< in the order of UpdatePart::fields
   simt::AdafactorSquares* squares = nullptr;  ///< scratch of Adafactor
   const float* constants = nullptr;           ///< update_constants()
   const StepNumbers* numbers = nullptr;

@@ -48,7 +48,7 @@ StatePlace OptimizerPlaces::take(std::int64_t bytes) {
   return {std::exchange(block_bytes_, block_bytes_ + aligned(bytes)), bytes};
 }
 
-/// Optimizers that go by element: each field is that of all own elements, and parts are as long as they can be.
+/// Optimizers that go by element have each field of all own elements in one place, and parts as long as they can be.
 void OptimizerPlaces::add_ranges(const ParameterPlaces& places, const std::vector<ParameterPiece>& pieces,
                                  ElementRange own) {
   std::vector<StatePlace> of_own;
@@ -93,7 +93,7 @@ void OptimizerPlaces::add_tensors(const ParameterPlaces& places, const std::vect
   }
 }
 
-/// So that each fits half of the window. 8-bit AdamW is cut between its blocks, Adafactor nowhere.
+/// Cuts parts so that each fits half of the window. 8-bit AdamW is cut between its blocks, Adafactor nowhere.
 void OptimizerPlaces::cut_parts() {
   if (std::holds_alternative<Adafactor>(options_.optimizer)) return;
   const bool has_blocks = std::holds_alternative<AdamW8Bit>(options_.optimizer);

@@ -1,7 +1,8 @@
 #pragma once
-// Where an optimizer's state of a stage's own elements lies in one block of bytes, on the device or in the host's
-// memory, and in which parts a step updates it. From the host a part's state comes through a window on the device that
-// all parts use in turn, in one of its halves while the other's is copied: it bounds what the step needs there.
+// Places of an optimizer's state of a stage's own elements in one block of bytes, on the device or in the host's
+// memory, and the parts in which a step updates it. From the host a part's state comes through a window on the device
+// that all parts use in turn, in one of its halves while the other half is copied. The window bounds the bytes that a
+// step needs on the device.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,17 +15,17 @@
 
 namespace plumb { inline namespace executor {
 
-/// Halves of a window of so many bytes hide a copy's latency; an update of less than a half is one part.
+/// Bytes of a window whose halves hide a copy's latency. An update of less than a half is one part.
 inline constexpr std::int64_t kUpdateWindowBytes = std::int64_t{16} << 20;
 
 struct OptimizerPlacesOptions {
   OptimizerSettings optimizer;
-  bool is_half = false;  ///< weights are stored in 16 bits: fp32 master weights of the own elements are state, too
+  bool is_half = false;  ///< weights are in 16 bits: fp32 master weights of own elements are state, too
   bool is_on_host = false;
-  std::int64_t window_bytes = kUpdateWindowBytes;  ///< on the host: of two parts, unless an update takes a tensor whole
+  std::int64_t window_bytes = kUpdateWindowBytes;  ///< on the host: two parts, unless an update takes a tensor whole
 };
 
-/// Bytes of the block.
+/// A range of the block, in bytes.
 struct StatePlace {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -32,15 +33,15 @@ struct StatePlace {
   friend bool operator==(const StatePlace&, const StatePlace&) = default;
 };
 
-/// What one update has: neighbours among the own elements that weight decay spares, or does not.
+/// Neighbours among the own elements that one update takes: weight decay spares all of them, or none.
 struct UpdatePart {
   std::int64_t first = 0;  ///< own element
   std::int64_t count = 0;
   bool decays = false;
-  MatrixStackSize matrices;  ///< Adafactor's; no rows: a vector
-  std::vector<StatePlace>
-      fields;  ///< [field] as optimizer_fields() lists them (executor/cpu/parameters/optimizer_state.h); on
-               ///< the host, and in 16 bits, the master weights behind them
+  MatrixStackSize matrices;  ///< for Adafactor; no rows: a vector
+  /// [field] in the order of optimizer_fields() (executor/cpu/parameters/optimizer_state.h). On the host, and in 16
+  /// bits, the master weights stand behind them.
+  std::vector<StatePlace> fields;
 };
 
 class OptimizerPlaces {
@@ -52,25 +53,25 @@ class OptimizerPlaces {
 
   /// [field] of pieces_in(places, own)[piece].
   const std::vector<StatePlace>& fields(std::size_t piece) const { return fields_[piece]; }
-  /// On the host, and in 16 bits: of the master weights of all own elements.
+  /// Place of the master weights of all own elements, on the host and in 16 bits; otherwise count 0.
   StatePlace master() const { return master_; }
   bool has_master_on_host() const { return master_.count > 0; }
 
-  /// Of the block, with room between fields.
+  /// Bytes of the block, with room between fields.
   std::int64_t block_bytes() const { return block_bytes_; }
-  /// Of the state alone, master weights included wherever they are.
+  /// Bytes of the state alone, master weights included wherever they are.
   std::int64_t state_bytes() const { return state_bytes_; }
   bool is_on_host() const { return options_.is_on_host; }
 
-  /// What a step needs on the device while it runs: Adafactor's sums of squares, then the window.
+  /// Bytes that a step needs on the device while it runs: Adafactor's sums of squares, then the window.
   std::int64_t workspace_bytes() const {
     return squares_bytes_ + std::min<std::int64_t>(2, std::ssize(parts_)) * half_bytes_;
   }
-  /// Of the half that a part has.
+  /// Offset of the half of the window that a part has.
   std::int64_t window_offset(std::size_t part) const {
     return squares_bytes_ + static_cast<std::int64_t>(part % 2) * half_bytes_;
   }
-  /// Where a part's fields lie in the window, by themselves.
+  /// Returns the places of a part's fields in its half of the window.
   static std::vector<StatePlace> places_in_window(const UpdatePart& part);
 
  private:

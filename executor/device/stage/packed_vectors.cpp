@@ -33,7 +33,7 @@ void PackedVectors::widen(DeviceKernels& kernels, float* packed, const std::byte
     kernels.widen(packed + range.packed, stored + range.first * element_bytes, range.count);
 }
 
-/// visit(the first element, its place among packed ones, how many follow it)
+/// Calls visit(first element, its place among packed ones, count) for each run of vectors in a range.
 template <class Visit>
 void PackedVectors::for_each_within(ElementRange within, Visit visit) const {
   for (const Range& range : ranges_) {

@@ -17,30 +17,30 @@ class PackedVectors {
  public:
   explicit PackedVectors(const ParameterPlaces& places);
 
-  /// Of all vectors.
+  /// Elements of all vectors.
   std::int64_t elements() const { return elements_; }
 
-  /// Copies them. packed: [elements()], master: the stage's parameters.
+  /// Copies the vectors. packed: [elements()], master: the stage's parameters.
   void pack(DeviceKernels& kernels, float* packed, const float* master) const;
 
-  /// The same on the host. Returns [elements()].
+  /// Returns the vectors [elements()] of master weights on the host.
   std::vector<float> packed(std::span<const float> master) const;
 
-  /// From weights as they are stored, in elements of that many bytes.
+  /// Widens the vectors of weights as they are stored, in elements of that many bytes.
   void widen(DeviceKernels& kernels, float* packed, const std::byte* stored, std::int64_t element_bytes) const;
 
-  /// Those within a range of the stage's parameters. packed: from the first of them on; stored: from the range's first
-  /// element on.
+  /// Widens the vectors within a range of the stage's parameters. packed: from the first of them on; stored: from the
+  /// range's first element on.
   void widen_within(DeviceKernels& kernels, ElementRange within, float* packed, const std::byte* stored,
                     std::int64_t element_bytes) const;
-  /// Adds the vectors of a range to packed ones of the whole stage, or takes these out into them. values: in fp32, from
-  /// the range's first element on.
+  /// Adds the vectors of a range to packed ones of the whole stage, or adds the packed ones to them and clears the
+  /// packed ones. values: in fp32, from the range's first element on.
   void add_within(DeviceKernels& kernels, ElementRange within, float* packed, const float* values) const;
   void take_within(DeviceKernels& kernels, ElementRange within, float* values, float* packed) const;
-  /// Vectors' elements before that one of the stage.
+  /// Elements of vectors before an element of the stage.
   std::int64_t count_before(std::int64_t element) const;
 
-  /// Where the stage's parameter that begins at `element`, a vector, begins among them.
+  /// Returns where the vector that begins at `element` of the stage begins among the packed ones.
   std::int64_t place_of(std::int64_t element) const;
 
  private:

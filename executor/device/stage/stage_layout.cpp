@@ -46,7 +46,7 @@ StageLayout stage_layout(const std::vector<Layer>& layers, std::span<const Devic
     layout.largest_output =
         std::max(layout.largest_output, aligned_bytes(output_elements(layers[i], work) * element_bytes));
   }
-  most.forward_workspace += 2 * most.passing;  // in front of the layers'
+  most.forward_workspace += 2 * most.passing;  // in front of the layers' own
   most.backward_workspace += 2 * most.passing;
   return layout;
 }
@@ -65,7 +65,7 @@ StageMemory StageLayout::microbatch_memory() const {
     memory.forward_bytes = kept_bytes;
     memory.recompute_bytes = bytes.early + bytes.late;
     memory.forward_workspace_bytes = std::max(bytes.forward_workspace + 2 * forgotten_bytes, rebuild_workspace());
-    // Group by group the gradient between two of them waits, too.
+    // The gradient between two groups that are computed again one by one waits in the workspace, too.
     memory.backward_workspace_bytes = std::max(rebuild_workspace(), bytes.backward_workspace);
     if (!rebuild.at_once) memory.backward_workspace_bytes += largest_output;
   }

@@ -10,7 +10,8 @@ std::ptrdiff_t count_of(const RunSpec& spec, std::size_t stage, Op op) {
   return count;
 }
 
-/// Copies gather each layer's weights: for all that is rebuilt before the backward, as the cpu backend does.
+/// True if copies gather each layer's weights for selective recomputation, which then runs before the backward, as on
+/// the cpu backend.
 bool gathers_for_rebuild(const RunSpec& spec) {
   return spec.rebuild == Rebuild::kSelective && spec.layerwise && spec.zero == 3;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a device computes again of a stage's micro-batches, and how much of it stands at once.
+// How a device recomputes activations of a stage's micro-batches, and how many of them stand at once.
 
 #include <cstddef>
 #include <vector>
@@ -10,20 +10,22 @@ namespace plumb { inline namespace executor {
 
 struct StageRebuild {
   Rebuild what = Rebuild::kNothing;
-  int layers = 1;       ///< of Rebuild::kLayers
-  bool at_once = true;  ///< all that is rebuilt stands until the backward's end, as the schedule has an R;
-                        ///< otherwise B or I rebuilds group by group (of kSelective layer by layer)
-  bool splits = false;  ///< group by group: I and W are apart, so that what W needs of all groups stands until then
+  int layers = 1;  ///< of a group, with Rebuild::kLayers
+  /// All recomputed activations stand until the backward's end, as the schedule has an R. Otherwise B or I recomputes
+  /// group by group (with kSelective layer by layer).
+  bool at_once = true;
+  /// Group by group: I and W are apart, so that the activations which W needs of all groups stand until W.
+  bool splits = false;
 
-  /// F keeps inputs of groups alone.
+  /// True if F keeps the inputs of groups alone.
   bool keeps_inputs() const { return what == Rebuild::kStage || what == Rebuild::kLayers; }
 };
 
-/// Of a stage's micro-batches that are computed again, if any is.
+/// Returns the recomputation of those micro-batches of a stage that are computed again.
 StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage);
 
-/// [micro-batch] those that list no R where R says which are computed again, and some of the stage's others list one.
-/// Empty: all are alike.
+/// [micro-batch] true if its activations are kept: the schedule lists no R for it, R says which micro-batches are
+/// computed again, and some other micro-batch of the stage has one. Empty if all micro-batches are alike.
 std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage);
 
 }}  // namespace plumb::executor

@@ -107,7 +107,7 @@ TEST_CASE("versions of the weights lie in a device's arena: nothing is allocated
   for (std::size_t rank = 0; rank < 3; ++rank) {
     std::int64_t weight_bytes = 0;
     for (const Layer& layer : stages[rank]) weight_bytes += 4 * parameter_count(layer);
-    // Of p-1-rank versions; what arena and messages cost besides is far less than one of them.
+    // A rank keeps p-1-rank versions; arena and messages cost far less than one of them besides.
     const double versions = static_cast<double>(bytes[rank] - synchronous[rank]) / static_cast<double>(weight_bytes);
     CHECK(versions == doctest::Approx(static_cast<double>(2 - rank)).epsilon(0.25));
   }

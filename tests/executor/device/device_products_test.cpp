@@ -1,9 +1,9 @@
 // Products of everything that a device takes - schedules, unequal meshes, replicas, tensor, sequence and context
 // parallelism, ZeRO, recomputation, offloading, optimizers, 16 bits, clipping, models - beside the cpu backend: losses
 // and the first step's gradients; the same bits in a random order of what streams and events allow, and behind a
-// checkpoint; the exchanges of every rank those of NCCL's planned list. Of products that have every pair of values
-// which the device takes together, the first few are run; with PLUMB_DEVICE_PRODUCTS=pairs in the environment all of
-// them, with PLUMB_DEVICE_PRODUCTS=N so many random products (PLUMB_LAYOUTS_SEED).
+// checkpoint; the exchanges of every rank those of the cpu backend. The products have every pair of values that the
+// device takes together, and the first few of them are run; PLUMB_DEVICE_PRODUCTS=pairs runs all of them, and
+// PLUMB_DEVICE_PRODUCTS=N so many random products (PLUMB_LAYOUTS_SEED).
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@
 #include "executor/training/training_state.h"
 #include "schedules/error.h"
 #include "tests/executor/device/host_run.h"
-#include "tests/executor/device/noting_machine.h"
+#include "tests/executor/nccl/order/exchange_lists.h"
 #include "tests/executor/product_forms.h"
 #include "tests/executor/product_pairs.h"
 #include "tests/executor/small_model.h"
@@ -55,7 +55,7 @@ constexpr std::array kDeviceRecomputations = {
     Recomputation{"except last", Rebuild::kStage, Checkpoint::kExceptLast},
     Recomputation{"selectively except last", Rebuild::kSelective, Checkpoint::kExceptLast}};
 
-/// Of the pipeline's ranks by turns; data 0: all are alike.
+/// Meshes of the pipeline's ranks by turns; data 0: all are alike.
 struct Meshes {
   const char* name = "";
   StageMesh even, odd;
@@ -209,7 +209,7 @@ RunSpec spec_of_device(const DeviceProduct& product) {
   return spec;
 }
 
-/// Whether the device takes it; values that would say nothing do not make another product.
+/// True if the device takes the product. Values that would change nothing do not make another product.
 bool device_takes(const DeviceProduct& product) {
   using enum DeviceProductFactors::Number;
   const bool has_meshes = product[kMesh] > 0;
@@ -302,7 +302,8 @@ bool evicts(const Schedule& schedule) {
   });
 }
 
-/// In 16 bits an odd number of elements of a stage, or of its experts, fills a word in one of the backends.
+/// Checks bytes within a word: in 16 bits an odd number of elements of a stage, or of its experts, fills a word in one
+/// of the backends.
 void check_bytes(const std::vector<ParameterBytes>& device, const std::vector<ParameterBytes>& cpu) {
   REQUIRE(device.size() == cpu.size());
   for (std::size_t rank = 0; rank < cpu.size(); ++rank) {
@@ -329,7 +330,7 @@ void check_device(const DeviceProduct& product) {
   CHECK(other.weights == device.weights);
   const RunResult rest = stopped_and_resumed(spec);
   CHECK(rest.weights == device.weights);
-  if (!evicts(spec.schedule)) check_lists(spec);
+  if (!evicts(spec.schedule)) check_against_cpu(spec);
 }
 
 }  // namespace

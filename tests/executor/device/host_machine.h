@@ -20,7 +20,7 @@
 
 namespace plumb::test {
 
-/// What has been enqueued, in order.
+/// Work that has been enqueued, in order.
 using HostQueue = std::vector<std::function<void()>>;
 
 /// Does the calls of a replay when it is finished: in the order in which they were enqueued, or, with a seed, in
@@ -93,7 +93,7 @@ class HostMachine : public DeviceMachine {
     return times;
   }
 
-  /// From now on the calls of the first replay are done in all, as a captured graph's.
+  /// Makes all later replays do the calls of the first one, as a captured graph does.
   void keep_replay() { keeps_ = true; }
   bool keeps_replay() const override { return is_kept_; }
 
@@ -101,7 +101,7 @@ class HostMachine : public DeviceMachine {
   int allocations() const { return allocations_; }
 
  protected:
-  /// What has been enqueued since the last time.
+  /// Returns the work that has been enqueued since the last time.
   HostQueue take_queue() { return std::exchange(queue_, {}); }
 
  private:

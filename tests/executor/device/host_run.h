@@ -36,8 +36,8 @@ inline AdamW smooth_adamw() {
   return {.learning_rate = 1e-2F, .epsilon = 1e-2F};
 }
 
-/// In the order of the lists, or with a seed in a random one that streams and events allow. Captures gradients and
-/// weights.
+/// Runs in the order of the lists, or with a seed in a random one that streams and events allow. Captures gradients
+/// and weights.
 inline RunResult on_host(const RunSpec& spec, std::optional<unsigned> seed = {}) {
   HostMachine machine(spec.half, seed);
   return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
@@ -63,7 +63,7 @@ inline void check_beside(const RunResult& device, const RunResult& cpu, double t
   CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
 }
 
-/// The same bits when the streams go in a random order.
+/// Checks that the streams give the same bits in a random order.
 inline void check_any_order(const RunSpec& spec, const RunResult& device) {
   const RunResult other = on_host(spec, 3);
   CHECK(other.losses == device.losses);
@@ -81,8 +81,8 @@ inline void check_beside_cpu_in_any_order(const RunSpec& spec) {
   check_any_order(spec, device);
 }
 
-/// Of ranks that share a stage's state: closer losses, the first step's gradients, the bytes that each rank holds, and
-/// check_any_order. Returns the device's.
+/// Checks ranks that share a stage's state: closer losses, the first step's gradients, the bytes that each rank holds,
+/// and check_any_order. Returns the device's result.
 inline RunResult check_shares_beside_cpu(const RunSpec& spec) {
   const RunResult cpu = run(spec, {.capture_gradients = true}), device = on_host(spec);
   check_losses(device, cpu, spec.half ? 5e-3 : 1e-6);
@@ -92,7 +92,7 @@ inline RunResult check_shares_beside_cpu(const RunSpec& spec) {
   return device;
 }
 
-/// Whether every stage adds the gradients of its norms (I) and of its other weights (W) by ascending micro-batch.
+/// True if every stage adds the gradients of its norms (I) and of its other weights (W) by ascending micro-batch.
 inline bool adds_in_ascending_order(const Schedule& schedule) {
   const auto is_ascending = [&](const std::vector<Action>& actions, std::size_t stage, auto gives) {
     int last = -1;

@@ -1,5 +1,5 @@
-// What the planner prices on a device against what a run of it enqueues: kernel by kernel, in their order, with shapes
-// and the elements that they move. What is not alike stands in a table with its reason.
+// Kernels that the planner prices on a device against those that a run enqueues: kernel by kernel, in their order, with
+// shapes and the elements that they move. What is not alike stands in a table with its reason.
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ class ListingMachine : public HostMachine {
   std::size_t enqueued_ = 0;
 };
 
-/// What a pass enqueues and the planner does not price.
+/// A kernel that a pass enqueues and the planner does not price.
 struct Unlisted {
   Rebuild rebuild;  ///< only then; kNothing: whatever is computed again
   const char* name;

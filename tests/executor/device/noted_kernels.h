@@ -239,7 +239,7 @@ class NotedKernels final : public DeviceKernels {
 
  private:
   static std::int64_t is_layer_norm(const DeviceNorm& norm) { return norm.mean != nullptr ? 1 : 0; }
-  /// Of an expert, where all have as many.
+  /// Rows of an expert, where all have as many.
   static std::int64_t each(const ExpertRows& rows) { return (rows.rows + rows.experts - 1) / rows.experts; }
 
   void add(KernelKind kind, std::vector<std::int64_t> shape) {

@@ -19,7 +19,7 @@ TEST_CASE("a device computes the CPU's losses, gradients and weights") {
     const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
     check_losses(device, cpu, 1e-6);
     CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-    // From then on a gradient next to 0 decides which way AdamW steps.
+    // Afterwards a gradient next to 0 decides which way AdamW steps.
     for (std::size_t i = 1; i < cpu.gradients.size(); ++i)
       CHECK(worst_difference(device.gradients[i], cpu.gradients[i]) < 1e-2);
     CHECK(device.parameter_bytes == cpu.parameter_bytes);

@@ -11,7 +11,7 @@
 
 namespace plumb::test {
 
-/// What is wrong, a sentence each; empty if nothing is:
+/// Returns the faults, a sentence each; empty if there are none:
 ///   a wait names a call that stands later, whose event is not recorded yet;
 ///   an action does not stand behind one that it depends on (schedules/dependencies/dependencies.h);
 ///   a buffer is used before its first call has written it;

@@ -83,7 +83,7 @@ TEST_CASE("layer by layer passes of copies of a stage are one call on all of the
         if (!is_compute(own.op) || own.op == Op::kOptimizerStep) continue;
         joined += leaders[id] == static_cast<std::int32_t>(id) ? 0 : 1;
       }
-      // Of two copies' passes one is the leader; those of an overlapped pair have one call in any case.
+      // One of two copies' passes is the leader; passes of an overlapped pair have one call in any case.
       CHECK(joined >= (all ? 4 * 8 : 4 * 8 / 2));
       CostTable costs = chunk_cost_table(static_cast<int>(lowered.stages.size()), {});
       for (StageCosts& stage : costs.stages) {

@@ -113,7 +113,7 @@ TEST_CASE("device plan: every schedule is planned without a race, on 1 to 8 rank
   CHECK(worst < 1.25);
 }
 
-/// Those without an R are kept whole, those with one are not.
+/// Returns memory with which micro-batches without an R are kept whole, and those with one are not.
 MicrobatchMemory by_listed(const Schedule& lowered) {
   const std::vector<std::vector<StageMemory>> kept(
       lowered.stages.size(), std::vector<StageMemory>(static_cast<std::size_t>(lowered.microbatches),
@@ -367,7 +367,7 @@ TEST_CASE("device plan: messages of a group are neighbours, behind the same call
             if (sent->rank == came->rank && sent != came)
               CHECK((sent->offset + sent->bytes <= came->offset || came->offset + came->bytes <= sent->offset));
       }
-      // It costs no time that the costs tell of: a hop is shorter than an action.
+      // A group costs no time in this cost table: a hop is shorter than an action.
       const DeviceCalls alone = device_calls(sample.lowered, costs),
                         grouped = device_calls(sample.lowered, costs, false, {}, pairs);
       CHECK(std::ranges::max(grouped.ends) == std::ranges::max(alone.ends));

@@ -27,7 +27,7 @@ TEST_CASE("no split by whole groups is nearer to the shares") {
     const std::vector<int> shares = {5, 3, 2};
     const std::vector<int> split = split_multiprocessors(3, shares, groups).groups;
     CHECK(std::accumulate(split.begin(), split.end(), 0) == groups);
-    // No group would help its taker to less than its loser has for each of its shares.
+    // If one rank gave a group to another, the taker would have no fewer groups a share than the giver.
     for (std::size_t from = 0; from < 3; ++from)
       for (std::size_t to = 0; to < 3; ++to)
         if (split[from] > 1) CHECK((split[to] + 1) * shares[from] >= split[from] * shares[to]);

@@ -9,6 +9,7 @@
 #include "schedules/dependencies/dependencies.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
+#include "tests/executor/device_plan/check_world_calls.h"
 
 namespace plumb::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_call.h"
 #include "executor/nccl/nccl_port.h"
 #include "kernels/simt/number.h"
 #include "tests/executor/nccl/host_lines.h"
@@ -48,8 +48,6 @@ class HostExchange {
           if (other != lines.member()) receive(adding, other, to + other * adding.bytes);
         return keep(to + lines.member() * adding.bytes, call.from, adding.bytes);
       }
-      case NcclKind::kCompute:
-        return;
     }
   }
 
@@ -92,7 +90,7 @@ class HostExchange {
       if (other != adding.lines.member())
         send(adding, other, static_cast<const std::byte*>(adding.call.from) + other * bytes_apart);
   }
-  /// When all has moved: buffers may be in place.
+  /// Does the sums and copies when all has moved, as buffers may be in place.
   void keep(void* to, const void* from, std::int64_t bytes) {
     lasts_.emplace_back([=] {
       if (bytes > 0) std::memmove(to, from, static_cast<std::size_t>(bytes));

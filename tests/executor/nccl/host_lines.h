@@ -1,6 +1,6 @@
 #pragma once
-// What the members of a made-up communicator have in common: memory that all of them map, threads or processes, with a
-// box for each ordered pair. A message goes through its box in pieces; it is sent when it has been taken. The memory is
+// Memory that all members of a made-up communicator map, threads or processes, with a box for each ordered pair of
+// members. A message goes through its box in pieces; it is sent when it has been taken. The memory is
 // a file without a name, which goes when the last process that has it does, however that ends.
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ struct HostBox {
 
 class HostLines {
  public:
-  /// What an id carries: by this path the processes of this user open the memory, as long as this one lives.
+  /// Returns the path that an id carries, by which processes of this user open the memory as long as this one lives.
   static std::string make_file() {
     const int file = memfd_create("plumb-lines", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) throw RunError("no memory for a communicator");
@@ -85,9 +85,9 @@ class HostLines {
   int process_of(int member) const { return shared_->members[member].process; }
   std::string about(int member) const { return shared_->members[member].about; }
 
-  /// Tells the others that what they wait for does not come.
+  /// Tells the others that the bytes they wait for do not come.
   void give_up() { shared_->members[member_].is_gone.store(kGaveUp); }
-  /// Whether that member has given up, or its process has ended before it had left.
+  /// True if that member has given up, or its process has ended before it had left.
   bool is_lost(int member) {
     if (shared_->members[member].is_gone.load() == kGaveUp) return true;
     pollfd process{.fd = processes_[member], .events = POLLIN, .revents = 0};
@@ -115,7 +115,7 @@ class HostLines {
   Shared* shared_ = nullptr;
 };
 
-/// One way between a member and another, a piece at a time.
+/// A message from one member to another, a piece at a time.
 class HostTransfer {
  public:
   // what: both ends must mean the same.
@@ -126,11 +126,11 @@ class HostTransfer {
     return {lines.box(from, lines.member()), false, static_cast<std::byte*>(at), bytes, what};
   }
 
-  /// Those of one end of a box go one after the other.
+  /// Identifies an end of a box, whose transfers go one after the other.
   const void* end() const { return sends_ ? &box_->written : &box_->read; }
   bool is_over() const { return is_over_; }
 
-  /// Moves what can be moved now; whether it was something. Throws where both ends mean something else.
+  /// Moves the bytes that can be moved now. True if there were any. Throws where the two ends mean different calls.
   bool step() { return !is_over_ && (sends_ ? step_out() : step_in()); }
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 // NCCL and a GPU's streams on the host: streams are threads, communicators move bytes between threads or processes
 // (host_lines.h). As NCCL does, calls on a communicator match in their order alone, a group is launched when it ends,
-// a launch goes on behind the call until somebody has asked (is_settled), and what waits for others ends by abort().
+// a launch goes on behind the call until somebody has asked (is_settled), and abort() ends calls that wait for others.
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace plumb::test {
 
-/// How long ranks on threads wait for each other.
+/// Time that ranks on threads wait for each other.
 inline constexpr Seconds kPatience{20};
 
 /// Runs what is put on it, in order, on a thread of its own.
@@ -70,7 +70,7 @@ class HostStream {
   std::thread thread_;
 };
 
-/// What goes wrong on purpose, on one rank.
+/// A fault on purpose, on one rank.
 struct HostNcclFault {
   std::optional<int> fails_at;   ///< this call of NCCL, from 0 on, reports an error while it runs
   std::optional<int> stalls_at;  ///< this one never begins
@@ -79,7 +79,7 @@ struct HostNcclFault {
 class HostNccl : public NcclPort {
  public:
   explicit HostNccl(HostNcclFault fault = {}) : fault_(fault) {}
-  /// What still waits ends, as on a device that is reset.
+  /// Ends the calls that still wait, as a reset of a device does.
   ~HostNccl() override {
     gone_->store(true);
     for (const auto& communicator : communicators_) communicator->aborted.store(true);
@@ -89,7 +89,7 @@ class HostNccl : public NcclPort {
   HostNccl& operator=(const HostNccl&) = delete;
 
   int calls() const { return calls_; }
-  /// Of calls on several communicators.
+  /// Groups of calls on several communicators.
   int groups() const { return groups_; }
   int open_communicators() const { return open_; }
 
@@ -132,7 +132,7 @@ class HostNccl : public NcclPort {
         ++groups_;
         break;
       }
-    // What is on one stream of one communicator goes together.
+    // Calls on one stream of one communicator go together.
     for (std::size_t first = 0; first < group_.size(); ++first) {
       if (group_[first].first == nullptr) continue;
       std::vector<Part> parts;
@@ -157,7 +157,7 @@ class HostNccl : public NcclPort {
   void reduce_scatter(const Call& call) override { add(NcclKind::kReduceScatter, call); }
 
   Stream make_stream() override { return streams_.emplace_back(std::make_unique<HostStream>()).get(); }
-  /// What is on it ends first.
+  /// Waits for the stream's work first.
   void destroy_stream(Stream stream) noexcept override {
     std::erase_if(streams_, [&](const auto& one) { return one.get() == stream; });
   }
@@ -217,7 +217,7 @@ class HostNccl : public NcclPort {
       launch(of(call.communicator), call.stream, {part});
   }
 
-  /// When somebody has asked about it, as a launch that does not block.
+  /// Launches once somebody has asked about it, as NCCL does where calls do not block.
   void launch(Comm& comm, Stream stream, std::vector<Part> parts) {
     auto shared = std::make_shared<std::vector<Part>>(std::move(parts));
     comm.unsettled = 2;

@@ -28,8 +28,8 @@ const Action& action_at(const Schedule& schedule, NeighborPlace place) {
   return schedule.ranks[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.position)];
 }
 
-/// When the last action ends, with messages of `message` ticks that are sent as soon as they are made, behind the ones
-/// before them on their channel; those of `together` when both can be.
+/// Returns when the last action ends. Messages take `message` ticks and are sent as soon as they are made, behind the
+/// ones before them on their channel; those of `together` when both can be.
 Ticks end_of(const Schedule& schedule, Ticks message, const Together& together) {
   const ActionIds ids = action_ids(schedule);
   const auto count = static_cast<std::size_t>(ids.first_id.back());
@@ -133,7 +133,7 @@ TEST_CASE("messages of a group stand side by side on both ranks, each in one gro
     CHECK(members.size() == 4 * pairs.size());
     groups[std::string(entry.name) + (receives == Receives::kLate ? " late" : "")] += static_cast<int>(pairs.size());
   });
-  // Where a rank goes on with one stage while it exchanges for another. 1F1B's exchange is between two actions.
+  // These go on with one stage while they exchange for another. 1F1B's exchange is between two actions.
   for (const char* name : {"dualpipe", "dualpipev", "v-1f1b", "v-half"}) CHECK(groups.at(name) > 0);
   for (const char* name : {"1f1b", "1f1b late", "gpipe"}) CHECK(groups.at(name) == 0);
 }

@@ -318,4 +318,39 @@ TEST_CASE("ranks that are processes and meet in a folder train as on one machine
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("processes meet in a folder where an earlier run has left its files; one that is gone is missed") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("plumb-board-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"team", "begin", "hello.0", "hello.1", "hello.2", "agreed.1", "agreed.2"})
+    std::ofstream(folder / name) << "old";
+  const RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 3, .microbatches = 4}));
+  for (const bool is_gone : {false, true}) {
+    INFO(is_gone);
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < 3; ++rank) {
+      const pid_t child = fork();
+      if (child == 0) {
+        LinkedTraining trained;
+        try {
+          FolderBoard board(folder, rank, 3, is_gone ? Seconds{1} : kPatience);
+          if (is_gone && rank == 1) std::_Exit(7);
+          trained = train_linked(spec, board);
+        } catch (const std::exception& error) {
+          trained.fault = error.what();
+        }
+        std::_Exit(trained.left_open > 0 ? 8 : (trained.fault.empty() && !trained.was_told ? 0 : 1));
+      }
+      children.push_back(child);
+    }
+    for (int rank = 0; rank < 3; ++rank) {
+      int status = 0;
+      waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
+      INFO(rank);
+      CHECK(WEXITSTATUS(status) == (!is_gone ? 0 : (rank == 1 ? 7 : 1)));
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace plumb::test

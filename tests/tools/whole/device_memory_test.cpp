@@ -100,8 +100,8 @@ TEST_CASE("slices of a micro-batch keep as many bytes of its sequences as are co
           counted.gradients += own.gradients;
         }
         CHECK(counted.kept > 0);
-        CHECK(counted.kept == stage.sequence_bytes());
-        CHECK(counted.gradients == stage.sequence_gradient_bytes());
+        CHECK(counted.kept == stage.slices().sequence_bytes());
+        CHECK(counted.gradients == stage.slices().sequence_gradient_bytes());
       }
 }
 

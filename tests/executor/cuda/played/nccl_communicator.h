@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_call.h"
 #include "executor/nccl/nccl_port.h"
 #include "tests/executor/cuda/played/state.h"
 #include "tests/executor/nccl/host_lines.h"

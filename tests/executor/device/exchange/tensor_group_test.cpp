@@ -1,4 +1,4 @@
-// What tensor ranks on a device do beside the cpu backend: sequence parallelism, kv heads that several have, dropout.
+// Tensor ranks on a device beside the cpu backend: sequence parallelism, kv heads that several have, dropout.
 
 #include "executor/device/exchange/device_tensor_group.h"
 

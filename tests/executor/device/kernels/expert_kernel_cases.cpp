@@ -68,7 +68,7 @@ CaseCall router(KernelOperands& with) {
   };
 }
 
-/// Of a slice of sequences, whose slices before have taken some of what experts have room for.
+/// The router of a slice of sequences, whose slices before have taken some of the experts' room.
 CaseCall sliced_router(KernelOperands& with) {
   const PickRouting size = random_routing(with);
   const std::int64_t lists = size.sequences * size.experts, slices = with.size(1, 4);
@@ -106,7 +106,7 @@ CaseCall shared_picks(KernelOperands& with) {
   };
 }
 
-/// What a rank sends, and what it makes of the same counts of all ranks.
+/// Blocks that a rank sends, and those that it makes of the same counts of all ranks.
 CaseCall expert_blocks(KernelOperands& with) {
   const ExpertBlocks size{.ranks = with.size(1, 4), .experts = with.size(1, 5), .rows = 64};
   const std::int64_t picks = with.size(1, 60);

@@ -1,6 +1,6 @@
 #pragma once
-// One case for every kernel of DeviceKernels: sizes and values from a seed, odd ones among them. What one set of
-// kernels makes of a case is compared with what another does (kernel_comparison.h).
+// One case for every kernel of DeviceKernels: sizes and values from a seed, odd ones among them. The results
+// of one set of kernels are compared with those of another (kernel_comparison.h).
 
 #include <functional>
 #include <string>
@@ -18,10 +18,10 @@ struct KernelCase {
   std::function<Call(KernelOperands&)> make;  ///< asks for its operands; what it returns enqueues
 };
 
-/// What a case enqueues.
+/// Enqueues the kernel of a case.
 using CaseCall = KernelCase::Call;
 
-/// Those of every part of DeviceKernels, one behind the other.
+/// Returns the cases of every part of DeviceKernels, one behind the other.
 std::vector<KernelCase> kernel_cases();
 
 void append_layer_cases(std::vector<KernelCase>& cases);      // products, norms, activations, embeddings, losses

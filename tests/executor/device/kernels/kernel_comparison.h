@@ -1,5 +1,5 @@
 #pragma once
-// What two machines make of the same kernel: a GPU and the host, say.
+// The results of two machines for the same kernel: of a GPU and of the host, say.
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace plumb::test {
 
-inline constexpr std::int64_t kCaseBytes = std::int64_t{64} << 20;  ///< that a case's tensors take at most
+inline constexpr std::int64_t kCaseBytes = std::int64_t{64} << 20;  ///< most bytes of a case's tensors
 
 /// A machine on which cases are tried, one rank, one call a replay.
 class KernelBench {
@@ -18,7 +18,7 @@ class KernelBench {
   explicit KernelBench(DeviceMachine& machine);
 
   std::byte* memory() const { return memory_; }
-  /// The tensors after the call. Throws what the machine throws.
+  /// Returns the tensors after the call. Throws what the machine throws.
   std::vector<std::byte> outcome(const std::string& name, const KernelCase::Call& call,
                                  const std::vector<std::byte>& tensors);
 
@@ -27,7 +27,7 @@ class KernelBench {
   std::byte* memory_;
 };
 
-/// The case on both machines; empty, or what is different between them.
+/// Runs the case on both machines. Returns the differences; empty if there are none.
 std::string difference_on(KernelBench& ours, KernelBench& reference, const KernelCase& of,
                           std::optional<HalfFormat> half, unsigned seed);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The tensors of one call of DeviceKernels, with the same random values on every machine that it is tried on, and what
-// has become of them.
+// The tensors of one call of DeviceKernels, with the same random values on every machine that it is tried on, and
+// their bytes after it.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ class KernelOperands {
   KernelOperands(std::byte* base, std::optional<HalfFormat> half, unsigned seed)
       : base_(base), half_(half), random_(seed) {}
 
-  /// From `least` to `most`.
+  /// Returns a random size from `least` to `most`.
   std::int64_t size(std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random_() % static_cast<unsigned>(most - least + 1));
   }
@@ -39,14 +39,14 @@ class KernelOperands {
 
   /// Random numbers from -scale to scale, as they are stored.
   void* stored(std::int64_t elements, float scale = 1) { return filled(Values::kStored, elements, scale, 0); }
-  /// The same, at no more than the alignment that weights behind each other have.
+  /// Random numbers at no more than the alignment that weights behind each other have.
   void* weights(std::int64_t elements, float scale = 1) { return filled(Values::kStored, elements, scale, size(0, 8)); }
   float* floats(std::int64_t elements, float scale = 1) {
     return static_cast<float*>(filled(Values::kFloats, elements, scale, 0));
   }
   float* floats_of(std::span<const float> values);
   std::int32_t* integers_of(std::span<const std::int32_t> values);
-  /// From 0 to end - 1.
+  /// Random integers from 0 to end - 1.
   std::int32_t* integers(std::int64_t elements, std::int64_t end);
   std::uint8_t* bytes(std::int64_t elements, Values values = Values::kIntegers);
   StepNumbers* numbers(const StepNumbers& numbers);
@@ -66,9 +66,9 @@ class KernelOperands {
   std::int64_t element_bytes() const { return half_ ? 2 : 4; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
-  /// What is different in `ours` and `reference`, both whole images of all tensors after the call; empty: nothing but
-  /// rounding, and no number of either is none but those that neither has touched. `tolerance`: of the largest number
-  /// of a tensor, one of stored and one of fp32 tensors.
+  /// Differences of `ours` and `reference`, both whole images of all tensors after the call; empty: they differ by
+  /// rounding alone, and only numbers that neither has touched are NaN in either. `tolerance`: relative to the largest
+  /// number of a tensor, one for stored and one for fp32 tensors.
   struct Tolerance {
     double stored = 0, floats = 0;
   };

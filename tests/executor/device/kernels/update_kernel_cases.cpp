@@ -4,7 +4,7 @@
 namespace plumb::test {
 namespace {
 
-/// Of the third step, of scaled and clipped gradients.
+/// Numbers of the third step, with scaled and clipped gradients.
 StepNumbers numbers_of_a_step(bool skips) {
   return {.first_correction = 0.271F,
           .second_correction = 0.142F,
@@ -46,7 +46,7 @@ CaseCall sgd(KernelOperands& with) {
   const DeviceUpdate own = update(with, with.size(1, 5000));
   return [=](DeviceKernels& kernels) { kernels.sgd_update(own, Sgd{.weight_decay = 0.1F}); };
 }
-/// In steps so small that it is no matter where rounding decides about a sign.
+/// Lion in steps so small that it is no matter where rounding decides about a sign.
 CaseCall lion(KernelOperands& with) {
   const DeviceUpdate own = update(with, with.size(1, 5000));
   return [=](DeviceKernels& kernels) { kernels.lion_update(own, Lion{.learning_rate = 1e-6F}); };

@@ -1,4 +1,4 @@
-// What context ranks on a device do beside the cpu backend: the ring and Ulysses, in products of groups.
+// Context ranks on a device beside the cpu backend: the ring and Ulysses, in products of groups.
 
 #include "executor/device/layers/context_attention.h"
 

@@ -37,7 +37,7 @@ RunSpec routing(const std::vector<Layer>& model, const char* name, int replicas 
   return spec;
 }
 
-/// The same, its sequences in slices.
+/// Returns the spec with its sequences in slices.
 RunSpec in_slices(RunSpec spec, const char* name, int slices) {
   const bool has_copies = spec.grid.data * spec.grid.context > 1;
   spec.schedule = lower(make_schedule(name, {.ranks = 2, .microbatches = 4, .slices = slices}),

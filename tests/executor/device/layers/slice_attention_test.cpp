@@ -34,7 +34,7 @@ RunSpec sliced(const std::vector<Layer>& model, const std::string& name, int sli
   return spec;
 }
 
-/// The same training with whole sequences.
+/// Returns the training with whole sequences.
 RunSpec with_whole_sequences(RunSpec spec) {
   const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
   spec.schedule = lower(order, {.data = {.enabled = spec.grid.data > 1, .zero = spec.zero}});

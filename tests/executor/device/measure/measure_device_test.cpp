@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-/// One small call of each kind that a device has.
+/// Returns one small call of each kind that a device has.
 std::vector<KernelCall> small_calls() {
   std::vector<KernelCall> calls;
   for (const std::int64_t form : {0, 1, 2, 3, 4, 5})
@@ -112,7 +112,7 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
   const DeviceMeasurement least = measure_device(hurried, options);
   for (const KernelSample& sample : least.measurement.samples) kinds.insert(sample.kernel);
   CHECK(kinds.size() == kKernelKindCount + 1);  // every kind of kernel, and copies
-  // And every form of products: whether they take in what follows them says what a planner prices.
+  // Every form of products is measured, too: a planner prices whether they take in the kernels that follow them.
   CHECK(least.measurement.samples.size() == kinds.size() - 1 + 5 + 3);
 }
 

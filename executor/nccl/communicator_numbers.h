@@ -1,0 +1,33 @@
+#pragma once
+// The communicators of a run, numbered in the order in which they come up, which is the same on every rank.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/nccl/nccl_call.h"
+
+namespace plumb { inline namespace executor {
+
+/// A communicator as one member sees it; `number` is kNone where the rank is alone.
+struct NcclSeat {
+  std::int32_t number = NcclCall::kNone;
+  std::int32_t member = 0;
+  std::int32_t members = 1;
+};
+
+class CommunicatorNumbers {
+ public:
+  /// Returns the number of the communicator with this purpose and these ranks, which is a new one on the first call.
+  std::int32_t number_of(const std::string& name, const std::vector<int>& ranks);
+
+  std::vector<NcclCommunicator> take() { return std::move(list_); }
+
+ private:
+  std::map<std::pair<std::string, std::vector<int>>, std::int32_t> numbers_;
+  std::vector<NcclCommunicator> list_;
+};
+
+}}  // namespace plumb::executor
