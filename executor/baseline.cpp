@@ -24,7 +24,7 @@ RunSpec baseline_of(const RunSpec& spec) {
       lower(make_schedule("naive", {.ranks = 1, .microbatches = spec.schedule.microbatches * spec.grid.data}));
   alone.grid = {};
   alone.meshes.clear();
-  alone.rebuild = Rebuild::kNothing;
+  alone.rebuild = Recompute::kNone;
   alone.sequence_parallel = false;
   alone.zero = 0;
   alone.layerwise = false;

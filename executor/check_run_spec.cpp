@@ -32,7 +32,7 @@ void check_numbers(const RunSpec& spec) {
   const int slices = ActionTable(spec.schedule).parts();
   require(spec.sequence >= slices,
           fmt::format("sequences of {} tokens cannot be cut into {} slices: give longer ones", spec.sequence, slices));
-  require(spec.rebuild != Rebuild::kLayers || spec.rebuild_layers >= 1,
+  require(spec.rebuild != Recompute::kFull || spec.rebuild_layers >= 1,
           fmt::format("recomputation of every {} layers: give at least 1", spec.rebuild_layers));
   require(spec.steps >= 0, fmt::format("{} steps: give 0 or more", spec.steps));
 }

@@ -21,14 +21,6 @@ namespace plumb { inline namespace executor {
 
 struct TrainingState;  // executor/training/training_state.h
 
-/// The part of a stage's forward that R, or the backward itself, computes again.
-enum class Rebuild : std::uint8_t {
-  kNothing,    ///< F keeps all saved_tensors
-  kSelective,  ///< F keeps all but the outputs of norms and activation functions, which are cheap to compute again
-  kLayers,     ///< F keeps only the input of every `rebuild_layers` layers; a backward without R goes group by group
-  kStage,      ///< F keeps only the stage's input
-};
-
 /// The micro-batches whose activations are computed again (Huang et al. 2019 leave out the last).
 enum class RebuildWhich : std::uint8_t {
   kAll,
@@ -49,9 +41,9 @@ struct RunSpec {
   ContextAttention context_attention = ContextAttention::kRing;
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
-  Rebuild rebuild = Rebuild::kNothing;
+  Recompute rebuild = Recompute::kNone;
   RebuildWhich rebuild_which = RebuildWhich::kAll;
-  int rebuild_layers = 1;       ///< layers of a group for Rebuild::kLayers
+  int rebuild_layers = 1;       ///< layers of a group for Recompute::kFull
   std::int64_t microbatch = 1;  ///< sequences, or samples, of a micro-batch
   std::int64_t sequence = 0;    ///< tokens of a sequence; 1 where samples are not sequences
   OptimizerSettings optimizer;

@@ -199,12 +199,12 @@ Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group
 }
 
 bool CpuStage::rebuilds(MicrobatchSlice of) const {
-  if (options_.rebuild == Rebuild::kNothing) return false;
+  if (options_.rebuild == Recompute::kNone) return false;
   return options_.rebuilds.empty() || options_.rebuilds[static_cast<std::size_t>(of.microbatch)];
 }
 
 Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
-  const bool selective = options_.rebuild == Rebuild::kSelective;
+  const bool selective = options_.rebuild == Recompute::kSelective;
   const bool keep = selective || !rebuilds(of);
   input = opened(std::move(input), whole_input_elements(of.slice));
   for (std::size_t group = 0; group < group_starts_.size(); ++group)
@@ -221,7 +221,7 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
 }
 
 void CpuStage::rebuild_group(MicrobatchSlice of, std::size_t group) {
-  if (options_.rebuild != Rebuild::kSelective) {
+  if (options_.rebuild != Recompute::kSelective) {
     const LayerWork& work = context_of(of).work;
     const std::int64_t elements = plumb::input_elements(options_.layers[group_starts_[group]], work);
     run_forward(of, opened(std::move(at(of).inputs[group]), elements), group, true);

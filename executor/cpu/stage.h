@@ -24,8 +24,8 @@ struct CpuStageOptions {
   std::int64_t sample_stride = 0;  ///< samples from one micro-batch's first to the next one's; 0: `microbatch`
   std::int64_t sequence = 1;       ///< tokens of a sequence
   int slices = 1;                  ///< slices of each sequence
-  Rebuild rebuild = Rebuild::kNothing;
-  int rebuild_layers = 1;      ///< layers of a group for Rebuild::kLayers
+  Recompute rebuild = Recompute::kNone;
+  int rebuild_layers = 1;      ///< layers of a group for Recompute::kFull
   std::vector<bool> rebuilds;  ///< [micro-batch] true if its activations are computed again; empty: all
   OptimizerSettings optimizer;
   std::optional<HalfFormat> half;  ///< format in which weights and activations are stored; none: fp32

@@ -66,7 +66,7 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
 std::vector<std::size_t> group_starts(const CpuStageOptions& options) {
   const std::size_t layers = options.layers.size();
   const std::size_t group =
-      options.rebuild == Rebuild::kLayers ? static_cast<std::size_t>(options.rebuild_layers) : layers;
+      options.rebuild == Recompute::kFull ? static_cast<std::size_t>(options.rebuild_layers) : layers;
   std::vector<std::size_t> starts;
   for (std::size_t first = 0; first < layers; first += group) starts.push_back(first);
   return starts;

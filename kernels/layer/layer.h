@@ -16,6 +16,7 @@
 #include "kernels/layer/kernel_call.h"
 #include "kernels/layer/kinds.h"
 #include "kernels/layer/layer_work.h"
+#include "kernels/layer/recompute.h"
 
 namespace plumb { inline namespace kernels {
 

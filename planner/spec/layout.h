@@ -13,19 +13,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "kernels/layer/layer.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
 
 namespace plumb { inline namespace planner {
-
-/// The tensors that F does not keep for the backward (without R actions the backward rebuilds them at its beginning).
-enum class Recompute : std::uint8_t {
-  kNone,
-  /// Tensors that memory-bound kernels rebuild: norm and activation outputs; with a stack, its own choice
-  /// (SelectiveKind).
-  kSelective,
-  kFull,  ///< everything but each layer's input
-};
 
 /// Parts of a training that wait in the host's memory (evaluate/host_offload.h).
 struct Offload {

@@ -18,7 +18,7 @@ struct StateSharding {
 
 struct Recomputation {
   const char* name = "";
-  Rebuild rebuild = Rebuild::kNothing;
+  Recompute rebuild = Recompute::kNone;
   Checkpoint checkpoint = Checkpoint::kNever;  ///< the micro-batches whose R the schedule lists
 };
 
@@ -28,7 +28,7 @@ inline RunSpec with_forms(RunSpec spec, const StateSharding& sharding, const Rec
   spec.layerwise = sharding.layerwise;
   spec.shard_by = sharding.by;
   spec.rebuild = recomputation.rebuild;
-  spec.rebuild_layers = recomputation.rebuild == Rebuild::kLayers ? 2 : 1;
+  spec.rebuild_layers = recomputation.rebuild == Recompute::kFull ? 2 : 1;
   if (recomputation.checkpoint == Checkpoint::kExceptLast) spec.rebuild_which = RebuildWhich::kListed;
   return spec;
 }

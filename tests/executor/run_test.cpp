@@ -63,7 +63,7 @@ TEST_CASE("recomputation as actions of their own changes no number") {
   for (const Checkpoint checkpoint : {Checkpoint::kAlways, Checkpoint::kExceptLast}) {
     RunSpec spec = spec_of(model, order);
     spec.schedule = lower(order, {.checkpoint = checkpoint});
-    spec.rebuild = Rebuild::kStage;
+    spec.rebuild = Recompute::kStage;
     CHECK(gradients_of(spec) == expected);
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE("micro-batches whose R a schedule lists are computed again, and the ot
   std::vector<std::int64_t> peaks = {run(kept).peak_memory_bytes[0]};
   for (const Checkpoint checkpoint : {Checkpoint::kExceptLast, Checkpoint::kAlways}) {
     RunSpec spec = spec_of_lowered(llama_model(), lower(order, {.checkpoint = checkpoint}));
-    spec.rebuild = Rebuild::kStage;
+    spec.rebuild = Recompute::kStage;
     spec.rebuild_which = RebuildWhich::kListed;
     CHECK(gradients_of(spec) == gradients_of(kept));
     peaks.push_back(run(spec).peak_memory_bytes[0]);
@@ -149,7 +149,7 @@ TEST_CASE("recomputation changes no number and holds less memory") {
   for (const auto& model : {llama_model(), gpt_model()}) {
     RunSpec spec = spec_of(model, make_schedule("gpipe", {.ranks = 2, .microbatches = 6}));
     const RunResult kept = run(spec, {.capture_gradients = true});
-    spec.rebuild = Rebuild::kStage;
+    spec.rebuild = Recompute::kStage;
     const RunResult rebuilt = run(spec, {.capture_gradients = true});
     CHECK(rebuilt.gradients == kept.gradients);
     CHECK(rebuilt.losses == kept.losses);

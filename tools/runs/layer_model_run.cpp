@@ -53,7 +53,7 @@ RunSpec layer_model_run(const RunArguments& arguments) {
   for (const auto& actions : spec.schedule.ranks)
     for (const Action& action : actions)
       if (action.op == Op::kRecompute) {
-        spec.rebuild = Rebuild::kStage;
+        spec.rebuild = Recompute::kStage;
         spec.rebuild_which = RebuildWhich::kListed;
       }
   spec = with_state(with_meshes(std::move(spec), arguments.replay.ranks), arguments.state);

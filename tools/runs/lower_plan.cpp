@@ -136,8 +136,8 @@ RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSett
     spec.samples = {.shape = std::get<InputLayer>(layers.front()), .outputs = std::get<LossLayer>(layers.back()).width};
   }
   if (plan.layout.recompute == Recompute::kFull)  // keeps each layer's input, or the stage's alone where the list has R
-    spec.rebuild = lists_recomputation(evaluation.lowered) ? Rebuild::kStage : Rebuild::kLayers;
-  if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
+    spec.rebuild = lists_recomputation(evaluation.lowered) ? Recompute::kStage : Recompute::kFull;
+  if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Recompute::kSelective;
   return spec;
 }
 
@@ -159,7 +159,7 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
   for (const auto& actions : lowered.ranks)
     for (const Action& action : actions)
       if (action.op == Op::kRecompute) {
-        spec.rebuild = Rebuild::kStage;
+        spec.rebuild = Recompute::kStage;
         spec.rebuild_which = RebuildWhich::kListed;
       }
   spec.schedule = lowered;

@@ -62,7 +62,7 @@ RunSpec with_meshes(RunSpec spec, const MeshArguments& ranks) {
 
 RunSpec with_state(RunSpec spec, const StateArguments& state) {
   if (state.recompute_every > 0) {
-    spec.rebuild = Rebuild::kLayers;
+    spec.rebuild = Recompute::kFull;
     spec.rebuild_layers = state.recompute_every;
   }
   spec.layerwise = state.zero_layerwise;

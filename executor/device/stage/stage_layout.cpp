@@ -7,9 +7,9 @@ namespace plumb { inline namespace executor {
 StageLayout stage_layout(const std::vector<Layer>& layers, std::span<const DeviceLayerBytes> bytes,
                          const LayerWork& work, std::int64_t element_bytes, const StageRebuild& rebuild) {
   StageLayout layout{.rebuild = rebuild};
-  const bool is_selective = rebuild.what == Rebuild::kSelective;
+  const bool is_selective = rebuild.what == Recompute::kSelective;
   std::size_t group_layers = layers.size();
-  if (rebuild.what == Rebuild::kLayers) group_layers = static_cast<std::size_t>(std::max(1, rebuild.layers));
+  if (rebuild.what == Recompute::kFull) group_layers = static_cast<std::size_t>(std::max(1, rebuild.layers));
   if (is_selective) group_layers = 1;
   DeviceLayerBytes standing;  // of the layers so far that stand at once
   DeviceLayerBytes& most = layout.bytes;
@@ -56,7 +56,7 @@ StageMemory StageLayout::microbatch_memory() const {
                      .released_at_input_grad_bytes = bytes.early,
                      .forward_workspace_bytes = bytes.forward_workspace,
                      .backward_workspace_bytes = bytes.backward_workspace};
-  if (rebuild.what == Rebuild::kSelective) {
+  if (rebuild.what == Recompute::kSelective) {
     memory.recompute_bytes = bytes.cheap;
     memory.released_at_input_grad_bytes = 0;  // the schedule's memory model counts it off what was rebuilt
     memory.forward_workspace_bytes += forgotten_bytes;

@@ -11,7 +11,7 @@ StagePass::StagePass(const PassStage& stage, CallRecorder& recorder, const Devic
       pass_(pass),
       slice_(stage.slices.slice(pass.slice)),
       layout_(stage.slices.layout_of(slice_, pass.microbatch)),
-      moves_(stage.parameters, recorder, pass.parameters.moved, layout_.rebuild.what == Rebuild::kNothing) {}
+      moves_(stage.parameters, recorder, pass.parameters.moved, layout_.rebuild.what == Recompute::kNone) {}
 
 /// Places from F, or R, on.
 StagePass::LayerMemory StagePass::memory_of(std::size_t layer) const {
@@ -20,7 +20,7 @@ StagePass::LayerMemory StagePass::memory_of(std::size_t layer) const {
     return LayerMemory{.early = early + placed.early, .late = late + placed.late, .cheap = cheap + placed.cheap};
   };
   if (layout_.rebuild.keeps_inputs()) return at_bases(pass_.rebuilt_early, pass_.rebuilt_late, pass_.rebuilt_late);
-  if (layout_.rebuild.what == Rebuild::kSelective)  // all that is kept goes at once
+  if (layout_.rebuild.what == Recompute::kSelective)  // all that is kept goes at once
     return at_bases(pass_.late + layout_.bytes.late, pass_.late, pass_.rebuilt_late);
   return at_bases(pass_.early, pass_.late, pass_.late);
 }
@@ -35,7 +35,7 @@ StagePass::LayerMemory StagePass::forward_memory(std::size_t layer) const {
     return {.early = here, .late = here + own.early, .cheap = here + own.early + own.late};
   }
   LayerMemory memory = memory_of(layer);
-  if (layout_.rebuild.what == Rebuild::kSelective) memory.cheap = spare;
+  if (layout_.rebuild.what == Recompute::kSelective) memory.cheap = spare;
   return memory;
 }
 
@@ -81,7 +81,7 @@ DeviceLayerCall StagePass::call_of(std::size_t layer, const LayerMemory& memory)
       .layer_number = options.first_layer + static_cast<int>(layer),
       .first_sample = options.first_sample + pass_.microbatch * options.sample_stride,
       .numbers = stage_.numbers,
-      .rebuilds_cheap = layout_.rebuild.what == Rebuild::kSelective};
+      .rebuilds_cheap = layout_.rebuild.what == Recompute::kSelective};
 }
 
 void StagePass::fetch_forward(std::size_t layer) {
@@ -150,7 +150,7 @@ void StagePass::take_output_gradient() {
 /// Calls visit(layer, where the gradient of its input goes) from the last layer to the first.
 template <class Visit>
 void StagePass::go_back(Visit visit) {
-  const bool rebuilds = pass_.recomputes && layout_.rebuild.what != Rebuild::kNothing;
+  const bool rebuilds = pass_.recomputes && layout_.rebuild.what != Recompute::kNone;
   if (!rebuilds || layout_.rebuild.at_once) {
     if (rebuilds) recompute();
     take_output_gradient();

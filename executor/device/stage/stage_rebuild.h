@@ -9,8 +9,8 @@
 namespace plumb { inline namespace executor {
 
 struct StageRebuild {
-  Rebuild what = Rebuild::kNothing;
-  int layers = 1;  ///< of a group, with Rebuild::kLayers
+  Recompute what = Recompute::kNone;
+  int layers = 1;  ///< of a group, with Recompute::kFull
   /// All recomputed activations stand until the backward's end, as the schedule has an R. Otherwise B or I recomputes
   /// group by group (with kSelective layer by layer).
   bool at_once = true;
@@ -18,7 +18,7 @@ struct StageRebuild {
   bool splits = false;
 
   /// True if F keeps the inputs of groups alone.
-  bool keeps_inputs() const { return what == Rebuild::kStage || what == Rebuild::kLayers; }
+  bool keeps_inputs() const { return what == Recompute::kStage || what == Recompute::kFull; }
 };
 
 /// Returns the recomputation of those micro-batches of a stage that are computed again.

@@ -40,6 +40,7 @@ double counted_flops_per_step(const ModelSpec& model, const TrainingSpec& traini
     case Recompute::kSelective:
       return flops + attention;
     case Recompute::kFull:
+    case Recompute::kStage:
       break;
   }
   const double head = tokens * 6 * static_cast<double>(model.vocab * model.hidden);

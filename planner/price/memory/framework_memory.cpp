@@ -134,6 +134,7 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
       return {.kept = kept, .rebuilt = rest + core - kept};
     }
     case Recompute::kFull:
+    case Recompute::kStage:
       return {.kept = residual, .rebuilt = rest + core - residual};
   }
   return {};

@@ -176,7 +176,7 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
 
 TEST_CASE("activations that are handed out leave nothing behind, and put back give the same gradients") {
   for (const std::vector<Layer>& model : models())
-    for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+    for (const Recompute rebuild : {Recompute::kNone, Recompute::kStage}) {
       TensorPool pool, elsewhere;
       CpuStageOptions options = options_for(model);
       options.rebuild = rebuild;
@@ -189,7 +189,7 @@ TEST_CASE("activations that are handed out leave nothing behind, and put back gi
       std::vector<Tensor> activations = moved.take_activations(0);
       for (Tensor& tensor : activations) tensor = elsewhere.take_copy(tensor);
       CHECK(pool.live_bytes() == before);
-      if (rebuild == Rebuild::kNothing) CHECK(elsewhere.live_bytes() == saved_bytes(model, false));
+      if (rebuild == Recompute::kNone) CHECK(elsewhere.live_bytes() == saved_bytes(model, false));
       for (Tensor& tensor : activations) tensor = pool.take_copy(tensor);
       CHECK(elsewhere.live_bytes() == 0);
       moved.put_activations(0, std::move(activations));
@@ -258,7 +258,7 @@ TEST_CASE("with recomputation F keeps the stage's input only, and R or the backw
   const std::vector<Layer> layers = {llama_block(), llama_block()};
   TensorPool pool;
   CpuStageOptions options = options_for(layers);
-  options.rebuild = Rebuild::kStage;
+  options.rebuild = Recompute::kStage;
   CpuStage stage(std::move(options), pool);
   stage.begin(0);
   const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements(0);
@@ -274,7 +274,7 @@ TEST_CASE("groups of layers keep their inputs only, and a backward has one group
   const std::vector<Layer> layers = {llama_block(), gpt_block(), llama_block(), llama_block(), llama_block()};
   TensorPool pool;
   CpuStageOptions options = options_for(layers);
-  options.rebuild = Rebuild::kLayers;
+  options.rebuild = Recompute::kFull;
   options.rebuild_layers = 2;
   CpuStage stage(std::move(options), pool);
   stage.begin(0);
@@ -297,7 +297,7 @@ TEST_CASE("selective recomputation lets go of norm outputs and activations, exac
         dropped += 4 * tensor.elements;
     TensorPool pool;
     CpuStageOptions options = options_for({block});
-    options.rebuild = Rebuild::kSelective;
+    options.rebuild = Recompute::kSelective;
     CpuStage stage(std::move(options), pool);
     stage.begin(0);
     const std::int64_t before = pool.live_bytes();
@@ -310,7 +310,7 @@ TEST_CASE("selective recomputation lets go of norm outputs and activations, exac
 
 TEST_CASE("every kind of recomputation gives the gradients of none, bitwise, by B and by I and W") {
   for (const std::vector<Layer>& model : models())
-    for (const Rebuild rebuild : {Rebuild::kSelective, Rebuild::kLayers, Rebuild::kStage})
+    for (const Recompute rebuild : {Recompute::kSelective, Recompute::kFull, Recompute::kStage})
       for (const bool split : {false, true}) {
         TensorPool pool;
         CpuStageOptions options = options_for(model);

@@ -179,7 +179,7 @@ TEST_CASE("what cuBLASLt cannot take in is not asked of it, and nothing is enque
 }
 
 TEST_CASE("a block's biases and GELU are launches of their own only where products do not take them in") {
-  const auto kernels_of = [](bool exact, bool biased, Rebuild rebuild) {
+  const auto kernels_of = [](bool exact, bool biased, Recompute rebuild) {
     std::vector<Layer> model = untied_gpt_model(3);
     for (Layer& layer : model)
       if (auto* block = std::get_if<TransformerLayer>(&layer)) {
@@ -191,14 +191,14 @@ TEST_CASE("a block's biases and GELU are launches of their own only where produc
     return play(spec).counts.kernels;
   };
   constexpr std::int64_t kBlocks = 3, kBatches = 2;
-  const std::int64_t fused = kernels_of(false, true, Rebuild::kNothing);
+  const std::int64_t fused = kernels_of(false, true, Recompute::kNone);
   // GELU by the error function is a kernel of its own, and so is the GELU that a rebuilt activation must equal. A block
   // rebuilds it and two norms, the head rebuilds one.
-  CHECK(kernels_of(true, true, Rebuild::kNothing) - fused == kBlocks * kBatches);
-  CHECK(kernels_of(false, true, Rebuild::kSelective) - fused == kBlocks * kBatches * (1 + 3) + kBatches);
+  CHECK(kernels_of(true, true, Recompute::kNone) - fused == kBlocks * kBatches);
+  CHECK(kernels_of(false, true, Recompute::kSelective) - fused == kBlocks * kBatches * (1 + 3) + kBatches);
   // None of the four biases has a kernel in the forward. In the backward the sum of each is added to its gradient, and
   // the optimizer updates biases and matrices in turn.
-  CHECK(fused - kernels_of(false, false, Rebuild::kNothing) == kBlocks * kBatches * 4 + kBlocks * 4);
+  CHECK(fused - kernels_of(false, false, Recompute::kNone) == kBlocks * kBatches * 4 + kBlocks * 4);
 }
 
 }  // namespace plumb::test

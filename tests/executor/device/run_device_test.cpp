@@ -95,7 +95,7 @@ TEST_CASE("a stage that a device recomputes has the same bits, in less memory") 
       RunSpec kept = spec_of(llama_model(), make_schedule(name, parameters));
       kept.steps = 2;
       RunSpec spec = kept;
-      spec.rebuild = Rebuild::kStage;
+      spec.rebuild = Recompute::kStage;
       if (with_r) spec.schedule = lower(make_schedule(name, parameters), {.checkpoint = Checkpoint::kAlways});
       const RunResult all = on_host(kept), recomputed = on_host(spec);
       CHECK(recomputed.losses == all.losses);

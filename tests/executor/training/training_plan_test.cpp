@@ -16,7 +16,7 @@ TEST_CASE("each thing that changes what ranks compute or send changes the finger
       [](RunSpec& s) { s.grid.data = 2; },
       [](RunSpec& s) { s.sequence_parallel = true; },
       [](RunSpec& s) { s.sends = Sends::kRendezvous; },
-      [](RunSpec& s) { s.rebuild = Rebuild::kStage; },
+      [](RunSpec& s) { s.rebuild = Recompute::kStage; },
       [](RunSpec& s) { s.microbatch = 3; },
       [](RunSpec& s) { s.sequence = 5; },
       [](RunSpec& s) { s.optimizer = Sgd{}; },

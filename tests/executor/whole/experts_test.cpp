@@ -73,7 +73,7 @@ TEST_CASE("experts go with every kind of schedule, with slices, sharded state an
       CAPTURE(name);
       CAPTURE(zero);
       RunSpec spec = spec_over(model, name, shape, {.expert = 2, .data = 2}, zero);
-      spec.rebuild = zero > 0 ? Rebuild::kStage : Rebuild::kNothing;
+      spec.rebuild = zero > 0 ? Recompute::kStage : Recompute::kNone;
       CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
     }
   }

@@ -42,7 +42,7 @@ TEST_CASE("in 16 bits every split into stages has the same bits, and messages ha
       RunSpec spec = spec_of(llama_model(), make_schedule(name, {.ranks = 2, .microbatches = 4, .chunks = chunks}));
       spec.half = format;
       CHECK(gradients_of(spec) == expected);
-      spec.rebuild = Rebuild::kStage;
+      spec.rebuild = Recompute::kStage;
       CHECK(gradients_of(spec) == expected);
     }
     RunSpec single = alone;

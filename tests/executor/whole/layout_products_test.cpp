@@ -56,11 +56,11 @@ constexpr std::array kLayoutShardings = {StateSharding{"", 0},
 
 constexpr std::array kLayoutRecomputations = {
     Recomputation{""},
-    Recomputation{" recomputed", Rebuild::kStage},
-    Recomputation{" recomputed selectively", Rebuild::kSelective},
-    Recomputation{" recomputed every 2 layers", Rebuild::kLayers},
-    Recomputation{" recomputed always", Rebuild::kStage, Checkpoint::kAlways},
-    Recomputation{" recomputed except last", Rebuild::kStage, Checkpoint::kExceptLast}};
+    Recomputation{" recomputed", Recompute::kStage},
+    Recomputation{" recomputed selectively", Recompute::kSelective},
+    Recomputation{" recomputed every 2 layers", Recompute::kFull},
+    Recomputation{" recomputed always", Recompute::kStage, Checkpoint::kAlways},
+    Recomputation{" recomputed except last", Recompute::kStage, Checkpoint::kExceptLast}};
 
 // The factors of a product, which has a value of each.
 struct LayoutProductFactors {

@@ -122,7 +122,7 @@ TEST_CASE("tensor parallelism goes with every synchronous schedule, with replica
     if (std::string_view(name) == "interleaved") shape.chunks = 2;
     if (is_sliced) shape.slices = 2;
     RunSpec spec = over_grid(spec_of(gpt_model(), make_schedule(name, shape), 2), {.tensor = 2, .data = 2}, true);
-    spec.rebuild = std::string_view(name) == "1f1b" ? Rebuild::kStage : Rebuild::kNothing;
+    spec.rebuild = std::string_view(name) == "1f1b" ? Recompute::kStage : Recompute::kNone;
     CHECK(worst_difference(gradients_of(spec), gradients_of(over_grid(one_rank(gpt_model(), 8), {}))) <= 1e-5);
   }
 }
@@ -167,7 +167,7 @@ TEST_CASE("context parallelism goes with tensor and sequence parallelism, pipeli
     RunSpec spec = over_grid(spec_of(model, make_schedule("zb-h1", {.ranks = 2, .microbatches = 4}), 2),
                              {.tensor = 2, .context = 2, .data = 2}, true);
     spec.context_attention = attention;
-    for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+    for (const Recompute rebuild : {Recompute::kNone, Recompute::kStage}) {
       spec.rebuild = rebuild;
       CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
     }
@@ -184,7 +184,7 @@ TEST_CASE("context ranks share every slice of a sequence, by the ring and by all
       RunSpec shared = over_grid(
           spec_of(layers, make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2), {.context = 2});
       for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses})
-        for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+        for (const Recompute rebuild : {Recompute::kNone, Recompute::kStage}) {
           shared.context_attention = attention;
           shared.rebuild = rebuild;
           CAPTURE(static_cast<int>(attention));

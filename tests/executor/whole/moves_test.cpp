@@ -89,7 +89,7 @@ TEST_CASE("slices train to the same loss, with recomputation too, and steady ste
   const std::vector<double> expected = run(whole).losses;
   RunSpec spec = spec_of(model, make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 3}));
   spec.steps = 10;
-  for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+  for (const Recompute rebuild : {Recompute::kNone, Recompute::kStage}) {
     spec.rebuild = rebuild;
     CHECK(run(spec).losses.back() == doctest::Approx(expected.back()).epsilon(1e-4));
   }
@@ -133,7 +133,7 @@ TEST_CASE("BPipe gives the gradients of one rank, bitwise, though activations vi
     const Schedule order = make_schedule("bpipe", {.ranks = ranks, .microbatches = 8});
     REQUIRE(moves_in(order) > 0);
     for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous})
-      for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+      for (const Recompute rebuild : {Recompute::kNone, Recompute::kStage}) {
         RunSpec spec = spec_of(model, order);
         spec.sends = sends;
         spec.rebuild = rebuild;

@@ -66,7 +66,7 @@ TEST_CASE("twenty steps of a pipeline have the losses of one rank, and they fall
 TEST_CASE("a stage that is computed again draws the same dropout") {
   for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
     RunSpec again = spec_of(model, named_schedule("1f1b", 3));
-    again.rebuild = Rebuild::kStage;
+    again.rebuild = Recompute::kStage;
     CHECK(gradients_of(again) == gradients_of(spec_of(model, named_schedule("1f1b", 3))));
   }
 }
@@ -75,7 +75,7 @@ TEST_CASE("a stage of the loss alone is computed again from what it was given") 
   for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
     const Schedule order = make_schedule("interleaved", {.ranks = 3, .microbatches = 6, .chunks = 2});
     RunSpec again = spec_of(model, order);
-    again.rebuild = Rebuild::kStage;
+    again.rebuild = Recompute::kStage;
     CHECK(run(again).losses == run(spec_of(model, order)).losses);
   }
 }

@@ -311,7 +311,7 @@ TEST_CASE("layer by layer, two layers' weights and one layer's gradients stand w
   const std::int64_t block = 4 * parameter_count(Layer(llama_block()));
   const auto peak = [&](bool layerwise, bool recomputes) {
     RunSpec spec = sharded_spec(model, order, 2, {.zero = 3, .layerwise = layerwise});
-    if (recomputes) spec.rebuild = Rebuild::kLayers;
+    if (recomputes) spec.rebuild = Recompute::kFull;
     return run(spec).peak_memory_bytes[0];
   };
   const std::int64_t saved = peak(false, false) - peak(true, false);

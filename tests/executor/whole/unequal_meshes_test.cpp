@@ -62,7 +62,7 @@ TEST_CASE("meshes of different shape combine with pipelines, context ranks, ZeRO
       CHECK(off(spec) <= 1e-5);
     }
   RunSpec again = over_meshes(llama_model(), "1f1b", {kData2, kTensor2});
-  again.rebuild = Rebuild::kStage;
+  again.rebuild = Recompute::kStage;
   CHECK(off(again) <= 1e-5);
 }
 

@@ -30,8 +30,8 @@ LayerWork work_under(const Division& division) {
 StageRebuild rebuild_of(Recompute recompute, BackwardForm form) {
   if (recompute == Recompute::kNone) return {};
   const bool is_full = recompute == Recompute::kFull;
-  Rebuild what = Rebuild::kSelective;
-  if (is_full) what = form.recompute_actions ? Rebuild::kStage : Rebuild::kLayers;
+  Recompute what = Recompute::kSelective;
+  if (is_full) what = form.recompute_actions ? Recompute::kStage : Recompute::kFull;
   return {.what = what, .at_once = form.recompute_actions || (form.split && !is_full), .splits = form.split};
 }
 

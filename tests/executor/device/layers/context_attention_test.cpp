@@ -82,7 +82,7 @@ TEST_CASE("context ranks go with tensor ranks, replicas, sharding, dropout and r
       spec.clip_norm = 0.05;
       check_beside_cpu_in_any_order(spec);
     }
-    for (const Rebuild rebuild : {Rebuild::kStage, Rebuild::kSelective}) {
+    for (const Recompute rebuild : {Recompute::kStage, Recompute::kSelective}) {
       RunSpec spec = shared(with_heads(llama_model()), "1f1b", {.context = 2}, attention);
       spec.rebuild = rebuild;
       check_beside_cpu_in_any_order(spec);

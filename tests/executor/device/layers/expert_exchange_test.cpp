@@ -64,7 +64,7 @@ TEST_CASE("device experts over replicas go with every kind of schedule, and with
   }
   RunSpec spec = spread(mixtral_model(), {.grid = {.expert = 2, .data = 2}, .schedule = "zb-h1"});
   const RunResult kept = on_host(spec);
-  for (const Rebuild what : {Rebuild::kSelective, Rebuild::kStage, Rebuild::kLayers}) {
+  for (const Recompute what : {Recompute::kSelective, Recompute::kStage, Recompute::kFull}) {
     spec.rebuild = what;
     CHECK(on_host(spec).weights == kept.weights);
   }

@@ -63,7 +63,7 @@ TEST_CASE("on a device images have the same bits in any order that streams allow
     keeping.keep_replay();
     CHECK(run_device(spec, keeping, {.capture_weights = true}).weights == kept.weights);
     for (const char* name : {"zb-h1", "1f1b"})
-      for (const Rebuild what : {Rebuild::kSelective, Rebuild::kLayers, Rebuild::kStage}) {
+      for (const Recompute what : {Recompute::kSelective, Recompute::kFull, Recompute::kStage}) {
         RunSpec again = learning(model, name, 1, 3);
         again.rebuild = what;
         const RunResult rebuilt = on_host(again, 5);

@@ -108,7 +108,7 @@ TEST_CASE("context ranks share each slice, by all-to-all and by the ring") {
         alone.grid.context = 1;
         alone.schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {});
         check_slices_beside(spec, alone);
-        spec.rebuild = Rebuild::kStage;
+        spec.rebuild = Recompute::kStage;
         check_slices_beside(spec, alone);
       }
 }
@@ -117,7 +117,7 @@ TEST_CASE("slices that are computed again have the same bits") {
   for (const std::string name : {"seq1f1b", "terapipe"}) {
     const RunSpec spec = sliced(with_dropout(untied_gpt_model()), name, 3);
     const RunResult kept = on_host(spec);
-    for (const Rebuild rebuild : {Rebuild::kStage, Rebuild::kLayers, Rebuild::kSelective}) {
+    for (const Recompute rebuild : {Recompute::kStage, Recompute::kFull, Recompute::kSelective}) {
       CAPTURE(static_cast<int>(rebuild));
       RunSpec again = spec;
       again.rebuild = rebuild;

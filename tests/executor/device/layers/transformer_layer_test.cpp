@@ -44,7 +44,7 @@ TEST_CASE("parallel residuals have the same bits in any order that streams allow
   const RunResult kept = on_host(spec);
   CHECK(on_host(spec, 3).weights == kept.weights);
   CHECK(on_host(branching(llama_model(), "gpipe")).weights == kept.weights);
-  for (const Rebuild what : {Rebuild::kSelective, Rebuild::kLayers, Rebuild::kStage}) {
+  for (const Recompute what : {Recompute::kSelective, Recompute::kFull, Recompute::kStage}) {
     spec.rebuild = what;
     CHECK(on_host(spec).weights == kept.weights);
   }

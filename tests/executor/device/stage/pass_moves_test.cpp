@@ -98,7 +98,7 @@ TEST_CASE("in 16 bits, with tensor groups, clipped gradients, tied tables and re
   spec.clip_norm = 0.5;
   spec.grid.tensor = 2;
   check_shares_beside_cpu(spec);
-  for (const Rebuild what : {Rebuild::kStage, Rebuild::kLayers, Rebuild::kSelective}) {
+  for (const Recompute what : {Recompute::kStage, Recompute::kFull, Recompute::kSelective}) {
     CAPTURE(static_cast<int>(what));
     spec = layerwise(untied_gpt_model(), "1f1b", 2, 2, 3);
     spec.rebuild = what;
@@ -117,7 +117,7 @@ TEST_CASE("the weights of the next layer are gathered while one computes, unless
   WatchedMachine kept;
   run_device(spec, kept);
   CHECK(kept.beside() > 0);
-  spec.rebuild = Rebuild::kStage;
+  spec.rebuild = Recompute::kStage;
   spec.rebuild_which = RebuildWhich::kAll;
   WatchedMachine again;
   run_device(spec, again);

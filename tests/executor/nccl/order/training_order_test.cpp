@@ -72,13 +72,13 @@ TEST_CASE("replicas reduce and gather what the cpu backend's do, for every ZeRO 
         spec.shard_by = by;
         spec.layerwise = layerwise;
         if (zero > 0) spec.clip_norm = 1;
-        if (layerwise) spec.rebuild = zero == 3 ? Rebuild::kLayers : Rebuild::kSelective;
+        if (layerwise) spec.rebuild = zero == 3 ? Recompute::kFull : Recompute::kSelective;
         check_against_cpu(spec);
       }
   RunSpec half = spec_over(llama_model(), "interleaved", {.ranks = 2, .microbatches = 4, .chunks = 2}, {.data = 2}, 3);
   half.half = HalfFormat::kFp16;
   half.layerwise = true;
-  half.rebuild = Rebuild::kStage;
+  half.rebuild = Recompute::kStage;
   check_against_cpu(half);
   LoweringOptions buckets{.data = {.enabled = true, .zero = 0, .sharding = {}, .buckets = {2, 2}}};
   RunSpec bucketed =

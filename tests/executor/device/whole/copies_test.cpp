@@ -54,7 +54,7 @@ TEST_CASE("layer by layer copies of a stage in one schedule meet in their passes
         check_shares_beside_cpu(spec);
         if (replicas == 1) continue;
         spec.clip_norm = 0.5;
-        spec.rebuild = Rebuild::kStage;
+        spec.rebuild = Recompute::kStage;
         check_shares_beside_cpu(spec);
       }
 }

@@ -92,7 +92,7 @@ TEST_CASE("BPipe on a device has 1F1B's bits, though activations visit other ran
   for (const unsigned seed : {1U, 2U, 3U}) CHECK(on_host(spec, seed).weights == plain.weights);
   CHECK(moved.peak_memory_bytes.front() < plain.peak_memory_bytes.front());
   CHECK(moved.peak_host_bytes == std::vector<std::int64_t>(4, 0));
-  spec.rebuild = Rebuild::kSelective;
+  spec.rebuild = Recompute::kSelective;
   CHECK(on_host(spec, 4).weights == plain.weights);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("moves beside replicas, recomputation of some, 16 bits and sharded wei
     spec.zero = 3;
   });
   check_same({.checkpoint = Checkpoint::kExceptLast}, [](RunSpec& spec) {
-    spec.rebuild = Rebuild::kStage;
+    spec.rebuild = Recompute::kStage;
     spec.rebuild_which = RebuildWhich::kListed;
   });
   check_same({}, [](RunSpec& spec) { spec.half = HalfFormat::kBf16; });

@@ -40,7 +40,7 @@ TEST_CASE("a device recomputes with the masks of the forward, and a kept replay 
   HostMachine keeping;
   keeping.keep_replay();
   CHECK(run_device(spec, keeping, {.capture_weights = true}).weights == kept.weights);
-  for (const Rebuild what : {Rebuild::kSelective, Rebuild::kStage}) {
+  for (const Recompute what : {Recompute::kSelective, Recompute::kStage}) {
     spec.rebuild = what;
     CHECK(on_host(spec).weights == kept.weights);
   }

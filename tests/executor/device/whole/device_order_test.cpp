@@ -162,11 +162,12 @@ TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pi
 
 TEST_CASE("layer by layer too: weights of the next layer ahead, gradients behind the layer's own") {
   for (const int zero : {2, 3})
-    for (const auto& [name, rebuild] : std::vector<std::pair<std::string, Rebuild>>{{"1f1b", Rebuild::kNothing},
-                                                                                    {"zb-h1", Rebuild::kNothing},
-                                                                                    {"interleaved", Rebuild::kStage},
-                                                                                    {"1f1b", Rebuild::kLayers},
-                                                                                    {"gpipe", Rebuild::kSelective}})
+    for (const auto& [name, rebuild] :
+         std::vector<std::pair<std::string, Recompute>>{{"1f1b", Recompute::kNone},
+                                                        {"zb-h1", Recompute::kNone},
+                                                        {"interleaved", Recompute::kStage},
+                                                        {"1f1b", Recompute::kFull},
+                                                        {"gpipe", Recompute::kSelective}})
       for (const bool is_half : {false, true}) {
         CAPTURE(name);
         CAPTURE(zero);

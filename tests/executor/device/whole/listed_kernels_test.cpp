@@ -46,22 +46,22 @@ class ListingMachine : public HostMachine {
 
 /// A kernel that a pass enqueues and the planner does not price.
 struct Unlisted {
-  Rebuild rebuild;  ///< only then; kNothing: whatever is computed again
+  Recompute rebuild;  ///< only then; kNothing: whatever is computed again
   const char* name;
   bool is_first;  ///< one, in front of all others; otherwise any
   const char* why;
 };
 constexpr Unlisted kUnlisted[] = {
-    {Rebuild::kNothing, "balance_loss", false,
+    {Recompute::kNone, "balance_loss", false,
      "reads a router's probabilities once more: little beside what the router's own kernel moves, which is priced"},
-    {Rebuild::kStage, "copy", true,
+    {Recompute::kStage, "copy", true,
      "a stage whose input is all that is kept copies it apart in F, and back before it computes again; one of F's two "
      "copies is priced, that of what has come"},
 };
 void leave_out_unlisted(std::vector<NotedKernel>& calls, const RunSpec& spec, const Action& action) {
   for (const Unlisted& known : kUnlisted) {
     const auto is_known = [&](const NotedKernel& call) { return call.name == known.name; };
-    if (known.rebuild != Rebuild::kNothing && known.rebuild != spec.rebuild) continue;
+    if (known.rebuild != Recompute::kNone && known.rebuild != spec.rebuild) continue;
     if (!known.is_first) {
       std::erase_if(calls, is_known);
     } else if (action.stage > 0 && action.op != Op::kWeightGrad) {
@@ -74,9 +74,9 @@ void leave_out_unlisted(std::vector<NotedKernel>& calls, const RunSpec& spec, co
 /// The lists of a stage's layers, put together as its calls are.
 class StageLists {
  public:
-  StageLists(const std::vector<Layer>& layers, const LayerWork& work, Rebuild rebuild, bool is_first, bool is_last)
+  StageLists(const std::vector<Layer>& layers, const LayerWork& work, Recompute rebuild, bool is_first, bool is_last)
       : rebuild_(rebuild) {
-    for (const Layer& layer : layers) lists_.push_back(fused_kernels(layer, work, rebuild == Rebuild::kSelective));
+    for (const Layer& layer : layers) lists_.push_back(fused_kernels(layer, work, rebuild == Recompute::kSelective));
     if (!is_first) input_ = kernel_call(KernelKind::kCopy, {input_elements(layers.front(), work)});
     if (!is_last) output_gradient_ = kernel_call(KernelKind::kCopy, {output_elements(layers.back(), work)});
   }
@@ -87,9 +87,9 @@ class StageLists {
     return std::move(calls_);
   }
   std::vector<NotedKernel> backward() {
-    if (rebuild_ == Rebuild::kStage) whole();
+    if (rebuild_ == Recompute::kStage) whole();
     for (std::size_t i = lists_.size(); i-- > 0;) {
-      if (rebuild_ == Rebuild::kSelective) add(lists_[i].rebuild_selective);
+      if (rebuild_ == Recompute::kSelective) add(lists_[i].rebuild_selective);
       if (i + 1 == lists_.size()) add(output_gradient_);
       add(lists_[i].input_grad);
       add(lists_[i].weight_grad);
@@ -97,8 +97,8 @@ class StageLists {
     return std::move(calls_);
   }
   std::vector<NotedKernel> input_grad() {
-    if (rebuild_ == Rebuild::kStage) whole();
-    if (rebuild_ == Rebuild::kSelective)
+    if (rebuild_ == Recompute::kStage) whole();
+    if (rebuild_ == Recompute::kSelective)
       for (const LayerKernels& layer : lists_) add(layer.rebuild_selective);
     add(output_gradient_);
     for (std::size_t i = lists_.size(); i-- > 0;) add(lists_[i].input_grad);
@@ -120,7 +120,7 @@ class StageLists {
     for (const KernelCall& call : calls) calls_.push_back(noted(call));
   }
 
-  Rebuild rebuild_;
+  Recompute rebuild_;
   std::vector<LayerKernels> lists_;
   std::optional<KernelCall> input_, output_gradient_;
   std::vector<NotedKernel> calls_;
@@ -181,7 +181,7 @@ std::vector<NamedModel> cases() {
 TEST_CASE("a device enqueues the kernels that are priced, in their order, with their shapes and elements") {
   for (const NamedModel& of : cases())
     for (const std::optional<HalfFormat> half : {std::optional<HalfFormat>(), std::optional(HalfFormat::kBf16)})
-      for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kSelective, Rebuild::kStage})
+      for (const Recompute rebuild : {Recompute::kNone, Recompute::kSelective, Recompute::kStage})
         for (const char* schedule : {"1f1b", "zb-h1"}) {
           CAPTURE(of.name);
           CAPTURE(half.has_value());
@@ -202,7 +202,7 @@ TEST_CASE("an exact GELU, parallel branches and a window are listed as they run"
       block->parallel_residual = true;
       block->window = 3;
     }
-  for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kSelective}) {
+  for (const Recompute rebuild : {Recompute::kNone, Recompute::kSelective}) {
     RunSpec spec = spec_of(model, make_schedule("1f1b", {.ranks = 2, .microbatches = kListedMicrobatches}));
     spec.rebuild = rebuild;
     check_passes(spec);

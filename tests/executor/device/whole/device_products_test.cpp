@@ -47,13 +47,13 @@ constexpr std::array kDeviceShardings = {
 
 constexpr std::array kDeviceRecomputations = {
     Recomputation{},
-    Recomputation{"recomputed", Rebuild::kStage},
-    Recomputation{"selectively", Rebuild::kSelective},
-    Recomputation{"every 2 layers", Rebuild::kLayers},
-    Recomputation{"by R", Rebuild::kStage, Checkpoint::kAlways},
-    Recomputation{"every 2 layers by R", Rebuild::kLayers, Checkpoint::kAlways},
-    Recomputation{"except last", Rebuild::kStage, Checkpoint::kExceptLast},
-    Recomputation{"selectively except last", Rebuild::kSelective, Checkpoint::kExceptLast}};
+    Recomputation{"recomputed", Recompute::kStage},
+    Recomputation{"selectively", Recompute::kSelective},
+    Recomputation{"every 2 layers", Recompute::kFull},
+    Recomputation{"by R", Recompute::kStage, Checkpoint::kAlways},
+    Recomputation{"every 2 layers by R", Recompute::kFull, Checkpoint::kAlways},
+    Recomputation{"except last", Recompute::kStage, Checkpoint::kExceptLast},
+    Recomputation{"selectively except last", Recompute::kSelective, Checkpoint::kExceptLast}};
 
 /// Meshes of the pipeline's ranks by turns; data 0: all are alike.
 struct Meshes {

@@ -65,7 +65,7 @@ TEST_CASE("experts on a device have the same bits in any order that streams allo
     HostMachine keeping;
     keeping.keep_replay();
     CHECK(run_device(spec, keeping, {.capture_weights = true}).weights == kept.weights);
-    for (const Rebuild what : {Rebuild::kSelective, Rebuild::kStage}) {
+    for (const Recompute what : {Recompute::kSelective, Recompute::kStage}) {
       spec.rebuild = what;
       CHECK(on_host(spec).weights == kept.weights);
     }
@@ -158,7 +158,7 @@ TEST_CASE("experts on slices go with every group of ranks, with sharding, in 16 
   RunSpec spec = in_slices(routing(model, "1f1b", 2), "seq1f1b", 2);
   spec.grid.expert = 2;
   const RunResult kept = on_host(spec);
-  for (const Rebuild rebuild : {Rebuild::kStage, Rebuild::kLayers, Rebuild::kSelective}) {
+  for (const Recompute rebuild : {Recompute::kStage, Recompute::kFull, Recompute::kSelective}) {
     spec.rebuild = rebuild;
     CHECK(on_host(spec, 3).weights == kept.weights);
   }

@@ -84,7 +84,7 @@ TEST_CASE("in bf16 a replaced version keeps its vectors in fp32, and a device's 
 TEST_CASE("a device recomputes with the weights that the forward had") {
   RunSpec spec = smooth_spec(llama_model(), "pipedream", {.ranks = 3, .microbatches = 6});
   const RunResult kept = on_host(spec);
-  spec.rebuild = Rebuild::kStage;
+  spec.rebuild = Recompute::kStage;
   const RunResult rebuilt = on_host(spec);
   CHECK(rebuilt.losses == kept.losses);
   CHECK(rebuilt.weights == kept.weights);
