@@ -116,4 +116,25 @@ const LikeCluster* cluster_not_held(std::string_view text) {
   return it == kNotHeld.end() ? nullptr : &*it;
 }
 
+std::string preset_of_gpu(const std::vector<std::string>& clusters, std::string_view gpu) {
+  std::vector<std::string> words{""};
+  for (const char c : gpu) {
+    if (c == ' ' || c == '-')
+      words.emplace_back();
+    else
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  const auto has = [&](const std::string& word) {
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (words[i] == word || (i > 0 && words[i - 1] + words[i] == word)) return true;
+    return false;
+  };
+  std::string found;
+  for (const std::string& name : clusters) {
+    const std::string word = name.substr(0, name.find('-'));
+    if (has(word) && (found.empty() || name == word)) found = name;
+  }
+  return found;
+}
+
 }}  // namespace plumb::tools

@@ -19,6 +19,10 @@ std::vector<std::string> presets_spelled(const std::vector<std::string>& names, 
 /// empty if none is near.
 std::string nearest_preset(const std::vector<std::string>& names, std::string_view text);
 
+/// Returns the cluster preset of a GPU by the name that its driver gives it: "NVIDIA H100 80GB HBM3" is h100, and "NVIDIA
+/// GeForce RTX 4090" is rtx4090. A preset is found by the first word of its own name; the result is empty if none is.
+std::string preset_of_gpu(const std::vector<std::string>& clusters, std::string_view gpu);
+
 /// A device without a preset of its own, described by the preset of a similar one and the difference between them.
 struct LikeCluster {
   std::string_view text;  ///< the device's letters and digits

@@ -53,9 +53,4 @@ double flops_utilization(double flops_per_step, const TrainingSpec& training, co
   return flops_per_step / (step_time.count() * peak);
 }
 
-double model_flops_utilization(const ModelSpec& model, const TrainingSpec& training, const ClusterSpec& cluster,
-                               Seconds step_time) {
-  return flops_utilization(model_flops_per_step(model, training), training, cluster, step_time);
-}
-
 }}  // namespace plumb::planner

@@ -36,8 +36,4 @@ double counted_flops_per_step(const ModelSpec& model, const TrainingSpec& traini
 double flops_utilization(double flops_per_step, const TrainingSpec& training, const ClusterSpec& cluster,
                          Seconds step_time);
 
-/// Returns the utilization for model_flops_per_step().
-double model_flops_utilization(const ModelSpec& model, const TrainingSpec& training, const ClusterSpec& cluster,
-                               Seconds step_time);
-
 }}  // namespace plumb::planner

@@ -195,8 +195,7 @@ TEST_CASE("model FLOPs are 6 N + 12 L a d s a token") {
   CHECK(counted(Recompute::kFull, FlopsCount::kCausal) == doctest::Approx(whole - tokens * attention / 2));
   CHECK(counted(Recompute::kSelective, FlopsCount::kExecuted) == doctest::Approx(whole + tokens * attention / 3));
   CHECK(counted(Recompute::kFull, FlopsCount::kExecuted) == doctest::Approx(whole + layers));
-  CHECK(model_flops_utilization(model, training, cluster, Seconds{model_flops_per_step(model, training) / 400e12}) ==
-        doctest::Approx(1.0));
+  CHECK(flops_utilization(whole, training, cluster, Seconds{whole / 400e12}) == doctest::Approx(1.0));
 }
 
 TEST_CASE("stages of the same layers are priced once, the first and the last by themselves") {

@@ -26,6 +26,24 @@ TEST_CASE("clusters are found by the full names of their devices and machines") 
   CHECK(spelled(kClusterNames, "h200").empty());  // it is not among these
 }
 
+TEST_CASE("a GPU's preset is found by the name that its driver gives it") {
+  const std::vector<std::string> clusters{"a100",      "a100-40gb", "b200", "gb200-nvl72", "h100",
+                                          "h100-500w", "l4",        "l40s", "p5",          "rtx4090"};
+  for (const auto& [gpu, preset] :
+       std::vector<std::pair<std::string, std::string>>{{"NVIDIA H100 80GB HBM3", "h100"},
+                                                        {"NVIDIA A100-SXM4-40GB", "a100"},
+                                                        {"NVIDIA GB200", "gb200-nvl72"},
+                                                        {"NVIDIA B200", "b200"},
+                                                        {"NVIDIA L40S", "l40s"},
+                                                        {"NVIDIA L4", "l4"},
+                                                        {"NVIDIA GeForce RTX 4090", "rtx4090"},
+                                                        {"NVIDIA L40", ""},
+                                                        {"Quadro P5000", ""}}) {
+    CAPTURE(gpu);
+    CHECK(preset_of_gpu(clusters, gpu) == preset);
+  }
+}
+
 TEST_CASE("models are found by what repositories call them") {
   for (const char* text : {"llama3-8b", "Meta-Llama-3-8B", "Llama-3-8B-Instruct"})
     CHECK(spelled(kModelNames, text) == "llama-3-8b");

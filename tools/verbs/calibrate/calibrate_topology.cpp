@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +14,8 @@
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/preset_names.h"
+#include "tools/inputs/presets.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
@@ -24,20 +26,11 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// Returns the preset of a GPU by the word of its name that identifies it, or an empty text.
-std::string preset_of(const std::string& name) {
-  constexpr std::array<std::pair<const char*, const char*>, 9> kPresets = {{{"GB300", "gb300-nvl72"},
-                                                                            {"GB200", "gb200-nvl72"},
-                                                                            {"B300", "b300"},
-                                                                            {"B200", "b200"},
-                                                                            {"H200", "h200"},
-                                                                            {"H100", "h100"},
-                                                                            {"A100", "a100"},
-                                                                            {"V100", "v100"},
-                                                                            {"L40S", "l40s"}}};
-  for (const auto& [word, preset] : kPresets)
-    if (name.find(word) != std::string::npos) return preset;
-  return {};
+std::vector<std::string> cluster_presets() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets())
+    if (preset.kind == Preset::Kind::kCluster) names.emplace_back(preset.name);
+  return names;
 }
 
 std::string text_of(const DevicePath& path) {
@@ -86,7 +79,7 @@ int calibrate_topology(const CalibrateArguments& arguments) {
   require_writable(arguments.output);
   const Read input = read(arguments);
   std::string base = arguments.base;
-  if (base.empty()) base = preset_of(input.found.gpus.front().name);
+  if (base.empty()) base = preset_of_gpu(cluster_presets(), input.found.gpus.front().name);
   if (base.empty())
     throw InputError(
         "what the GPUs compute is none of a topology's: name them with --base, a preset (`plumb clusters`) or a "
