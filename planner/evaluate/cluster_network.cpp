@@ -69,8 +69,8 @@ HostLinks host_links(const ClusterSpec& cluster) {
   return links;
 }
 
-/// The names of the links of one rank or node, both directions (network/fabric.h), or the one that is named. Throws
-/// SpecError if `links` has none of them.
+/// The names of the links of one rank or node, both directions (simulator/network/topology/fabric.h), or the one that
+/// is named. Throws SpecError if `links` has none of them.
 std::set<std::string> names_of(const DegradedLinks& degraded, const ClusterSpec& cluster,
                                const std::vector<NetworkLink>& links) {
   if (degraded.kind == DegradedLinks::Kind::kLink) {

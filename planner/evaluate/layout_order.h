@@ -16,7 +16,8 @@ namespace plumb { inline namespace planner {
 Schedule order_of(const TrainingSpec& training, const Layout& layout);
 Schedule order_of(const Layout& layout, int microbatches);
 
-/// Micro-batches after which the middle of the layout's order repeats (generators/catalogue.h); 0 if it does not.
+/// Micro-batches after which the middle of the layout's order repeats (schedules/generators/catalogue.h); 0 if it does
+/// not.
 int order_period(const TrainingSpec& training, const Layout& layout);
 
 /// Returns an order with the same stages, operations, and activations that its ranks hold at once: a few periods of one

@@ -55,6 +55,9 @@ BROKEN = {
     "a page with a long line": (
         {"schedules/README.md": "# schedules\n\n" + "word " * 30 + "\n"},
         "prose.py", "schedules/README.md:3: 150 characters, at most 120"),
+    "a page that names a file that is not there": (
+        {"schedules/README.md": "# schedules\n\nSee `schedules/clocks.h`.\n"},
+        "prose.py", "schedules/README.md:3: schedules/clocks.h does not exist"),
     "a header that needs another": (
         {"simulator/engine/engine.h": header("simulator", "struct Engine {\n  Action next;\n};")},
         "headers_alone.py", "simulator/engine/engine.h does not compile alone"),

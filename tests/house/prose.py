@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks how comments begin and how wide pages are.
+"""Checks how comments begin, how wide pages are, and that the files which pages name exist.
 
 A comment is a sentence, or the noun of what it documents: it does not begin with a word that leans on a sentence that is
 not there. Lines of pages have at most 120 characters.
@@ -17,6 +17,7 @@ COMMENT = re.compile(r"^\s*//[/!]?<?\s*(.*)$")
 TRAILING = re.compile(r"[^:]//[/!]<?\s*(.*)$")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 WIDTH = 120
+NAMED_FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:h|cpp|cu|cuh|py|md|build))`")
 # Pages that programs write.
 GENERATED = ("docs/fidelity.md", "docs/emulated.md", "docs/validation.md")
 
@@ -45,6 +46,9 @@ def faults(root):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if len(line) > WIDTH:
                 yield f"{name}:{number}: {len(line)} characters, at most {WIDTH}: wrap it, or shorten the table's cells"
+            for named in NAMED_FILE.findall(line):
+                if "NAME" not in named and not (root / named).exists() and not (path.parent / named).exists():
+                    yield f"{name}:{number}: {named} does not exist: name it from the root or from this folder"
 
 
 def main():

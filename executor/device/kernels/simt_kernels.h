@@ -4,7 +4,7 @@
 //
 //   launch(body, items, lanes)                 enqueues a body whose blocks take `items` rows in turn
 //   launch_elements(body, elements)            enqueues a body that divides elements
-//   launch_warps(body)                         enqueues a body for tensor cores (simt/warp.h)
+//   launch_warps(body)                         enqueues a body for tensor cores (kernels/simt/warp.h)
 //   copy(to, from, bytes)
 //   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
 //   and, if its products include the operation that follows them, all three *_with_* of cuda/matrix_products.h
