@@ -61,7 +61,6 @@ class Pricing {
 
   /// Returns the tables of a layer graph, whose nodes are then the kinds below; null for other models.
   const GraphTables* graph() const { return graph_ ? &*graph_ : nullptr; }
-  std::size_t kind_count() const { return graph_ ? graph_->kinds.size() : kinds_.size(); }
 
   /// [pipeline rank] placement of the groups of its ranks: those of a layer's collectives, and those that reduce
   /// gradients.

@@ -237,24 +237,4 @@ Seconds calibrated(const NcclCalibration& calibration, const NcclEstimate& estim
   return estimate.latency + launch + estimate.transfer / calibration.bandwidth_scale;
 }
 
-NcclLaunch nccl_launch(const NcclTuning& tuning, const NcclEstimate& chosen, std::int64_t bytes) {
-  constexpr double kPcieBytesPerSecond = 12e9;
-  const NcclGraphs& graphs = tuning.graphs;
-  const bool nvls = chosen.algorithm == NcclAlgorithm::kNvls || chosen.algorithm == NcclAlgorithm::kNvlsTree;
-  if (nvls) return {.channels = graphs.nvls.count, .threads = 512};
-  const NcclChannels& channels = chosen.algorithm == NcclAlgorithm::kTree ? graphs.tree : graphs.ring;
-  NcclLaunch launch{.channels = channels.count, .threads = chosen.protocol == NcclProtocol::kLL128 ? 640 : 512};
-  const bool ring = chosen.algorithm == NcclAlgorithm::kRing;
-  if (ring && chosen.protocol == NcclProtocol::kSimple &&
-      channels.count * channels.inside_bytes_per_second <= kPcieBytesPerSecond) {
-    launch.threads = 256;
-  }
-  std::int64_t bytes_per_thread = chosen.protocol == NcclProtocol::kSimple ? 64 : 8;
-  if (ring && chosen.protocol == NcclProtocol::kLL) bytes_per_thread *= tuning.group.ranks;
-  const auto too_many = [&] { return bytes < launch.channels * launch.threads * bytes_per_thread; };
-  while (launch.channels > 1 && too_many()) --launch.channels;
-  while (launch.threads % 128 == 0 && too_many()) launch.threads /= 2;
-  return launch;
-}
-
 }}  // namespace plumb::planner

@@ -69,12 +69,4 @@ NcclEstimate nccl_choice(const NcclTuning& tuning, std::int64_t bytes, std::opti
 /// Returns the time with the cluster's own constants; the choice does not depend on them.
 Seconds calibrated(const NcclCalibration& calibration, const NcclEstimate& estimate);
 
-/// Channels (thread blocks) that the chosen path launches, and threads of each. They are fewer where a thread would
-/// have less than its share to move (8 bytes for LL and LL128, for a ring's LL times the ranks; 64 for Simple).
-struct NcclLaunch {
-  int channels = 0;
-  int threads = 0;
-};
-NcclLaunch nccl_launch(const NcclTuning& tuning, const NcclEstimate& chosen, std::int64_t bytes);
-
 }}  // namespace plumb::planner

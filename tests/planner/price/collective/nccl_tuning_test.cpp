@@ -163,18 +163,6 @@ TEST_CASE("constants of the cluster change the time and not the choice") {
   CHECK(calibrated({}, chosen).count() == doctest::Approx((chosen.latency + chosen.transfer).count()));
 }
 
-TEST_CASE("small messages take fewer channels, then fewer threads") {
-  const NcclTuning tuning = nccl_tuning(amd_a100_node(), kOneNode, CollectiveKind::kAllReduce);
-  const NcclEstimate simple{.algorithm = NcclAlgorithm::kRing, .protocol = NcclProtocol::kSimple};
-  CHECK(nccl_launch(tuning, simple, 1 << 30).channels == 12);
-  CHECK(nccl_launch(tuning, simple, 1 << 30).threads == 512);
-  // 5 channels of 512 threads have 64 bytes a thread of 160 KiB.
-  CHECK(nccl_launch(tuning, simple, 160 << 10).channels == 5);
-  CHECK(nccl_launch(tuning, simple, 160 << 10).threads == 512);
-  CHECK(nccl_launch(tuning, simple, 1024).channels == 1);
-  CHECK(nccl_launch(tuning, simple, 1024).threads == 64);
-}
-
 TEST_CASE("a tree's all-reduce is corrected by size between 64 B and 256 MiB") {
   CHECK(tree_correction(NcclProtocol::kLL, 63) == 1);
   CHECK(tree_correction(NcclProtocol::kSimple, 64) == 0.9);
