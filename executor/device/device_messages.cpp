@@ -79,14 +79,14 @@ std::optional<DeviceExchange> DeviceMessages::completion(const PlacedAction& tak
   if (world_.are_alike(sender, taker.rank) || own.tensor == 1 || own.scattered || kind == Resharding::kDirect)
     return {};
   const std::int64_t words = incoming_words(taker.action.stage, taker.action.part, forward);
-  DeviceExchange exchange{.kind = NcclKind::kBroadcast,
+  DeviceExchange exchange{.kind = CollectiveKind::kBroadcast,
                           .communicator = seat.number,
                           .member = seat.member,
                           .peer = 0,
                           .values = incoming,
                           .elements = words};
   if (kind == Resharding::kAllGather) {
-    exchange.kind = NcclKind::kAllGather;
+    exchange.kind = CollectiveKind::kAllGather;
     exchange.peer = NcclCall::kNone;
     exchange.bounds = gathered_bounds(own, words);
   }

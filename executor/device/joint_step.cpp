@@ -115,7 +115,7 @@ void JointStep::sum_between_meshes(CallRecorder& sums, std::size_t pair, std::si
   sums.fill_zero(table, tied.elements);
   if (place.data == 0 && place.context == 0 && bytes > 0) sums.copy(table + first, own.tied_gradients(end), bytes);
   const NcclSeat& seat = groups_.tied(world_.rank_of(static_cast<int>(pipeline), lane), pair);
-  sums.exchange({.kind = NcclKind::kAllReduce,
+  sums.exchange({.kind = CollectiveKind::kAllReduce,
                  .communicator = seat.number,
                  .member = seat.member,
                  .values = reinterpret_cast<std::byte*>(table),
@@ -140,7 +140,7 @@ void JointStep::sum_ends(CallRecorder& sums, std::size_t pair, std::size_t pipel
     sum_between_meshes(sums, pair, pipeline, lane);
   } else {
     const NcclSeat& seat = groups_.tied(world_.rank_of(static_cast<int>(pipeline), lane), pair);
-    sums.exchange({.kind = NcclKind::kAllReduce,
+    sums.exchange({.kind = CollectiveKind::kAllReduce,
                    .communicator = seat.number,
                    .member = seat.member,
                    .values = reinterpret_cast<std::byte*>(own.tied_gradients(end)),
@@ -162,7 +162,7 @@ void JointStep::measure_gradients(CallRecorder& measures, std::size_t pipeline, 
   static_assert(offsetof(StepNumbers, square_sum) == offsetof(StepNumbers, skips) + sizeof(float));
   const NcclSeat& seat = groups_.everyone(world_.rank_of(static_cast<int>(pipeline), lane));
   if (seat.members > 1)  // how many overflow, and the sum
-    measures.exchange({.kind = NcclKind::kAllReduce,
+    measures.exchange({.kind = CollectiveKind::kAllReduce,
                        .communicator = seat.number,
                        .member = seat.member,
                        .values = reinterpret_cast<std::byte*>(&numbers->skips),

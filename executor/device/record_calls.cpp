@@ -122,13 +122,13 @@ class CallsRecording {
       if (!world_.is_here(piece.source) && !world_.is_here(piece.destination)) continue;
       if (world_.is_here(piece.source)) {
         source = piece.source;
-        exchange.kind = NcclKind::kSend;
+        exchange.kind = CollectiveKind::kSend;
         exchange.peer = 1;
         exchange.values = address(send.incoming, 0) + 4 * piece.from;
         sends.exchange(exchange);
       } else {
         destination = piece.destination;
-        exchange.kind = NcclKind::kReceive;
+        exchange.kind = CollectiveKind::kReceive;
         exchange.member = 1;
         exchange.peer = 0;
         exchange.values = address(send.outgoing, 0) + 4 * piece.to;

@@ -28,7 +28,7 @@ enum class DevicePairs : std::uint8_t {
 /// A rank's part of an exchange, in place. For all_gather a rank brings its block of `values`; after reduce_scatter
 /// only its own block is defined.
 struct DeviceExchange {
-  NcclKind kind = NcclKind::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int32_t communicator = 0;        ///< index in DeviceGroups::communicators
   std::int32_t member = 0;              ///< this rank's number in it
   std::int32_t peer = NcclCall::kNone;  ///< the member at the other end, or the root

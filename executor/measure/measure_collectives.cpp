@@ -117,6 +117,8 @@ double bus_bytes_per_second(const CollectiveSample& sample) {
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kReduce:
     case CollectiveKind::kShift:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
       return algorithm_bytes_per_second(sample);
   }
   return 0;

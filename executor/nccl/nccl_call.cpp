@@ -4,32 +4,14 @@
 
 namespace plumb { inline namespace executor {
 
-std::string_view nccl_kind_name(NcclKind kind) {
-  switch (kind) {
-    case NcclKind::kSend:
-      return "send";
-    case NcclKind::kReceive:
-      return "receive";
-    case NcclKind::kBroadcast:
-      return "broadcast";
-    case NcclKind::kReduce:
-      return "reduce";
-    case NcclKind::kAllGather:
-      return "all_gather";
-    case NcclKind::kReduceScatter:
-      return "reduce_scatter";
-    case NcclKind::kAllReduce:
-      return "all_reduce";
-  }
-  return "";
-}
-
 std::string to_text(const NcclCommunicator& communicator, int rank, const NcclCall& call) {
   const bool has_peer = call.peer >= 0 && static_cast<std::size_t>(call.peer) < communicator.ranks.size();
   const int peer = has_peer ? communicator.ranks[static_cast<std::size_t>(call.peer)] : rank;
-  std::string text = fmt::format("{} of {} bytes", nccl_kind_name(call.kind), call.bytes);
-  if (call.kind == NcclKind::kSend || call.kind == NcclKind::kReduce) text += fmt::format(" to rank {}", peer);
-  if (call.kind == NcclKind::kReceive || call.kind == NcclKind::kBroadcast) text += fmt::format(" from rank {}", peer);
+  std::string text = fmt::format("{} of {} bytes", collective_name(call.kind), call.bytes);
+  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReduce)
+    text += fmt::format(" to rank {}", peer);
+  if (call.kind == CollectiveKind::kReceive || call.kind == CollectiveKind::kBroadcast)
+    text += fmt::format(" from rank {}", peer);
   if (communicator.ranks.size() <= 4)
     return fmt::format("{} ({}, ranks {})", text, communicator.name, fmt::join(communicator.ranks, ", "));
   return fmt::format("{} ({}, {} ranks from {} on)", text, communicator.name, communicator.ranks.size(),

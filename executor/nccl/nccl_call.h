@@ -10,25 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "schedules/collective_kind.h"
+
 namespace plumb { inline namespace executor {
-
-enum class NcclKind : std::uint8_t {
-  kSend,           ///< to `peer`
-  kReceive,        ///< from `peer`
-  kBroadcast,      ///< from `peer`
-  kReduce,         ///< sums to `peer`
-  kAllGather,      ///< blocks may differ in size: then it is done as broadcasts in a group
-  kReduceScatter,  ///< blocks may differ in size: then it is done as reduces in a group
-  kAllReduce,
-};
-
-/// Returns "send", "receive", "broadcast", ...
-std::string_view nccl_kind_name(NcclKind kind);
 
 struct NcclCall {
   static constexpr std::int32_t kNone = -1;
 
-  NcclKind kind = NcclKind::kAllReduce;
+  /// A message (send, receive), or broadcast, reduce, all-gather, reduce-scatter or all-reduce. Blocks of an all-gather
+  /// or reduce-scatter may differ in size; the call is then made as broadcasts, or reduces, in a group.
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int32_t peer = kNone;  ///< member of the communicator: the other end of a message, or the root
   std::int64_t bytes = 0;     ///< whole buffer of one rank: the bytes of a message, or the sum of all blocks
 };

@@ -1,6 +1,7 @@
 #include "executor/nccl/nccl_collective.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -69,19 +70,21 @@ void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, con
                             .communicator = communicator,
                             .stream = stream};
   switch (call.kind) {
-    case NcclKind::kSend:
+    case CollectiveKind::kSend:
       return port.send(made);
-    case NcclKind::kReceive:
+    case CollectiveKind::kReceive:
       return port.receive(made);
-    case NcclKind::kBroadcast:
+    case CollectiveKind::kBroadcast:
       return port.broadcast(made);
-    case NcclKind::kReduce:
+    case CollectiveKind::kReduce:
       return port.reduce(made);
-    case NcclKind::kAllReduce:
+    case CollectiveKind::kAllReduce:
       return port.all_reduce(made);
-    case NcclKind::kAllGather:
-    case NcclKind::kReduceScatter:
-      return gather_or_scatter(port, group, rank, call.kind == NcclKind::kAllGather, made.elements, places, made);
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return gather_or_scatter(port, group, rank, call.kind == CollectiveKind::kAllGather, made.elements, places, made);
+    default:
+      assert(false && "shifts and all-to-alls are groups of sends and receives");
   }
 }
 

@@ -117,9 +117,8 @@ std::vector<CollectiveStep> tree_steps(CollectiveKind op, const CollectiveSeat& 
       reduce(steps, from_zero);
       broadcast(steps, from_zero);
       break;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kShift:
-      assert(false);
+    default:
+      assert(false && "all-to-alls, shifts and messages have no steps");
   }
   return steps;
 }

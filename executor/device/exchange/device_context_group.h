@@ -35,7 +35,7 @@ struct DeviceContextGroup {
 
   /// Gathers each rank's block of words of 4 bytes. values: [elements], of which the own block is there
   void gather_words(float* values, std::int64_t elements) const {
-    recorder->exchange({.kind = NcclKind::kAllGather,
+    recorder->exchange({.kind = CollectiveKind::kAllGather,
                         .communicator = seat.number,
                         .member = seat.member,
                         .values = reinterpret_cast<std::byte*>(values),

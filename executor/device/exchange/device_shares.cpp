@@ -27,9 +27,9 @@ DeviceShares::DeviceShares(const ParameterPlaces& places, const DeviceShareOptio
 }
 
 /// Returns one exchange of all shares at once, or one for each owner. bounds: [copies + 1] within `values`.
-std::vector<DeviceExchange> DeviceShares::shares(NcclKind whole, NcclKind by_owner,
+std::vector<DeviceExchange> DeviceShares::shares(CollectiveKind whole, CollectiveKind by_owner,
                                                  const std::vector<std::int64_t>& bounds, float* values) const {
-  const auto exchange = [&](NcclKind kind, std::int64_t first, std::int64_t count) {
+  const auto exchange = [&](CollectiveKind kind, std::int64_t first, std::int64_t count) {
     return DeviceExchange{.kind = kind,
                           .communicator = options_.copies.number,
                           .member = options_.copies.member,
@@ -56,8 +56,9 @@ std::vector<DeviceExchange> DeviceShares::reduction(std::size_t bucket, float* g
   const ElementRange range = zero_ < 2 ? buckets_[bucket] : ElementRange{0, bounds_.back()};
   if (range.count == 0) return {};
   if (zero_ > 0)
-    return shares(NcclKind::kReduceScatter, NcclKind::kReduce, clipped_bounds(bounds_, range), gradients + range.first);
-  return {{.kind = NcclKind::kAllReduce,
+    return shares(CollectiveKind::kReduceScatter, CollectiveKind::kReduce, clipped_bounds(bounds_, range),
+                  gradients + range.first);
+  return {{.kind = CollectiveKind::kAllReduce,
            .communicator = options_.copies.number,
            .member = options_.copies.member,
            .values = reinterpret_cast<std::byte*>(gradients + range.first),
@@ -66,20 +67,21 @@ std::vector<DeviceExchange> DeviceShares::reduction(std::size_t bucket, float* g
 
 std::vector<DeviceExchange> DeviceShares::gather_gradients(ElementRange range, float* values) const {
   if (zero_ == 0) return {};
-  return shares(NcclKind::kAllGather, NcclKind::kBroadcast, clipped_bounds(bounds_, range), values);
+  return shares(CollectiveKind::kAllGather, CollectiveKind::kBroadcast, clipped_bounds(bounds_, range), values);
 }
 
 std::vector<DeviceExchange> DeviceShares::gather(std::byte* weights) const {
   if (options_.copies.members == 1 || gathers_layers()) return {};
-  return shares(NcclKind::kAllGather, NcclKind::kBroadcast, word_bounds_, reinterpret_cast<float*>(weights));
+  return shares(CollectiveKind::kAllGather, CollectiveKind::kBroadcast, word_bounds_,
+                reinterpret_cast<float*>(weights));
 }
 
 std::vector<DeviceExchange> DeviceShares::layer_reduction(ElementRange layer, float* gradients) const {
-  return shares(NcclKind::kReduceScatter, NcclKind::kReduce, clipped_bounds(bounds_, layer), gradients);
+  return shares(CollectiveKind::kReduceScatter, CollectiveKind::kReduce, clipped_bounds(bounds_, layer), gradients);
 }
 
 std::vector<DeviceExchange> DeviceShares::layer_gather(ElementRange layer, std::byte* weights) const {
-  return shares(NcclKind::kAllGather, NcclKind::kBroadcast, clipped_bounds(word_bounds_, words_of(layer)),
+  return shares(CollectiveKind::kAllGather, CollectiveKind::kBroadcast, clipped_bounds(word_bounds_, words_of(layer)),
                 reinterpret_cast<float*>(weights));
 }
 

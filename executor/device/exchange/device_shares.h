@@ -61,8 +61,8 @@ class DeviceShares {
   const std::vector<std::size_t>& first_layers() const { return first_layers_; }
 
  private:
-  std::vector<DeviceExchange> shares(NcclKind whole, NcclKind by_owner, const std::vector<std::int64_t>& bounds,
-                                     float* values) const;
+  std::vector<DeviceExchange> shares(CollectiveKind whole, CollectiveKind by_owner,
+                                     const std::vector<std::int64_t>& bounds, float* values) const;
 
   DeviceShareOptions options_;
   int zero_ = 0;

@@ -22,7 +22,7 @@ struct DeviceTensorGroup {
   /// Sums values [elements] as activations are stored. Does nothing in a group of one.
   void sum(void* values, std::int64_t elements) const {
     if (ranks() > 1)
-      recorder->exchange({.kind = NcclKind::kAllReduce,
+      recorder->exchange({.kind = CollectiveKind::kAllReduce,
                           .communicator = seat.number,
                           .member = seat.member,
                           .is_stored = true,
@@ -36,7 +36,7 @@ struct DeviceTensorGroup {
     if (!divides_rows) return own;
     const std::int64_t bytes = elements / ranks() * element_bytes;
     recorder->copy(gathered + rank() * bytes, own, bytes);
-    exchange(NcclKind::kAllGather, gathered, elements);
+    exchange(CollectiveKind::kAllGather, gathered, elements);
     return gathered;
   }
 
@@ -46,7 +46,7 @@ struct DeviceTensorGroup {
       sum(partial, elements);
       return partial;
     }
-    exchange(NcclKind::kReduceScatter, partial, elements);
+    exchange(CollectiveKind::kReduceScatter, partial, elements);
     return partial + rank() * (elements / ranks() * element_bytes);
   }
 
@@ -57,7 +57,7 @@ struct DeviceTensorGroup {
     if (!divides_rows) return add_to(gradients);
     recorder->fill_zero(part, count);
     add_to(part);
-    recorder->exchange({.kind = NcclKind::kAllReduce,
+    recorder->exchange({.kind = CollectiveKind::kAllReduce,
                         .communicator = seat.number,
                         .member = seat.member,
                         .values = reinterpret_cast<std::byte*>(part),
@@ -68,7 +68,7 @@ struct DeviceTensorGroup {
   /// Sums values [elements] in fp32, whatever activations are stored in.
   void sum_singles(float* values, std::int64_t elements) const {
     if (ranks() > 1)
-      recorder->exchange({.kind = NcclKind::kAllReduce,
+      recorder->exchange({.kind = CollectiveKind::kAllReduce,
                           .communicator = seat.number,
                           .member = seat.member,
                           .values = reinterpret_cast<std::byte*>(values),
@@ -78,7 +78,7 @@ struct DeviceTensorGroup {
   /// Gathers each rank's block. values: [ranks, elements / ranks], fp32
   void gather(float* values, std::int64_t elements) const {
     if (ranks() > 1)
-      recorder->exchange({.kind = NcclKind::kAllGather,
+      recorder->exchange({.kind = CollectiveKind::kAllGather,
                           .communicator = seat.number,
                           .member = seat.member,
                           .values = reinterpret_cast<std::byte*>(values),
@@ -86,7 +86,7 @@ struct DeviceTensorGroup {
   }
 
  private:
-  void exchange(NcclKind kind, std::byte* values, std::int64_t elements) const {
+  void exchange(CollectiveKind kind, std::byte* values, std::int64_t elements) const {
     recorder->exchange({.kind = kind,
                         .communicator = seat.number,
                         .member = seat.member,

@@ -19,7 +19,7 @@ struct PairedExchange {
 
 inline void exchange_in_pairs(CallRecorder& recorder, const NcclSeat& seat, DevicePairs pairs,
                               const PairedExchange& of) {
-  recorder.exchange({.kind = NcclKind::kSend,
+  recorder.exchange({.kind = CollectiveKind::kSend,
                      .communicator = seat.number,
                      .member = seat.member,
                      .is_stored = of.is_stored,

@@ -22,24 +22,23 @@ class Share {
     const std::int64_t first = bound(member_), count = bound(member_ + 1) - first;
     const auto root = static_cast<std::size_t>(own_.peer < 0 ? 0 : own_.peer);
     switch (own_.kind) {
-      case NcclKind::kAllReduce:
+      case CollectiveKind::kAllReduce:
         sum(first, count);
         for (std::size_t to = 1; to < members_.size(); ++to) copy(to, 0, first, count);
         return;
-      case NcclKind::kReduceScatter:
+      case CollectiveKind::kReduceScatter:
         sum(first, count);
         return copy(member_, 0, first, count);
-      case NcclKind::kReduce:
+      case CollectiveKind::kReduce:
         sum(first, count);
         return copy(root, 0, first, count);
-      case NcclKind::kAllGather:
+      case CollectiveKind::kAllGather:
         for (std::size_t to = 0; to < members_.size(); ++to) copy(to, member_, first, count);
         return;
-      case NcclKind::kBroadcast:
+      case CollectiveKind::kBroadcast:
         return copy(member_, root, 0, own_.elements);
-      case NcclKind::kSend:
-      case NcclKind::kReceive:
-        assert(false && "a message is a copy of its sender's where ranks share a device");
+      default:
+        assert(false && "a message is a copy of its sender's where ranks share a device, and so are shifts");
     }
   }
 

@@ -2,6 +2,7 @@
 // NCCL's calls as transfers between a member and the others: of a collective everybody sends to everybody, and sums in
 // the order of the members, so that all have the same bits.
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,33 +22,35 @@ namespace plumb::test {
 class HostExchange {
  public:
   /// The lines outlive it. Buffers are those of the call.
-  void add(HostLines& lines, NcclKind kind, const NcclPort::Call& call) {
+  void add(HostLines& lines, CollectiveKind kind, const NcclPort::Call& call) {
     const Adding adding{lines, kind, call, call.elements * bytes_of(call.element)};
     switch (kind) {
-      case NcclKind::kSend:
+      case CollectiveKind::kSend:
         return send(adding, call.peer, call.from);
-      case NcclKind::kReceive:
+      case CollectiveKind::kReceive:
         return receive(adding, call.peer, call.to);
-      case NcclKind::kBroadcast:
+      case CollectiveKind::kBroadcast:
         if (lines.member() != call.peer) return receive(adding, call.peer, call.to);
         send_to_others(adding, 0);
         return keep(call.to, call.from, adding.bytes);
-      case NcclKind::kReduce:
+      case CollectiveKind::kReduce:
         if (lines.member() == call.peer) return add_up(adding, call.from);
         return send(adding, call.peer, call.from);
-      case NcclKind::kAllReduce:
+      case CollectiveKind::kAllReduce:
         send_to_others(adding, 0);
         return add_up(adding, call.from);
-      case NcclKind::kReduceScatter:
+      case CollectiveKind::kReduceScatter:
         send_to_others(adding, adding.bytes);
         return add_up(adding, static_cast<const std::byte*>(call.from) + lines.member() * adding.bytes);
-      case NcclKind::kAllGather: {
+      case CollectiveKind::kAllGather: {
         auto* to = static_cast<std::byte*>(call.to);
         send_to_others(adding, 0);
         for (int other = 0; other < lines.members(); ++other)
           if (other != lines.member()) receive(adding, other, to + other * adding.bytes);
         return keep(to + lines.member() * adding.bytes, call.from, adding.bytes);
       }
+      default:
+        assert(false && "NCCL has no such call");
     }
   }
 
@@ -67,13 +70,13 @@ class HostExchange {
  private:
   struct Adding {
     HostLines& lines;
-    NcclKind kind;
+    CollectiveKind kind;
     const NcclPort::Call& call;
     std::int64_t bytes;
 
     /// Kind and size of a collective; both ends of a message mean one thing.
     std::uint64_t what() const {
-      if (kind == NcclKind::kSend || kind == NcclKind::kReceive) return 0;
+      if (kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive) return 0;
       return (static_cast<std::uint64_t>(bytes) << 16U) + (static_cast<std::uint64_t>(kind) << 12U) +
              (static_cast<std::uint64_t>(call.element) << 8U) + static_cast<std::uint64_t>(call.peer + 1);
     }

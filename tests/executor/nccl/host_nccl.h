@@ -148,13 +148,13 @@ class HostNccl : public NcclPort {
     group_.clear();
   }
 
-  void send(const Call& call) override { add(NcclKind::kSend, call); }
-  void receive(const Call& call) override { add(NcclKind::kReceive, call); }
-  void broadcast(const Call& call) override { add(NcclKind::kBroadcast, call); }
-  void reduce(const Call& call) override { add(NcclKind::kReduce, call); }
-  void all_reduce(const Call& call) override { add(NcclKind::kAllReduce, call); }
-  void all_gather(const Call& call) override { add(NcclKind::kAllGather, call); }
-  void reduce_scatter(const Call& call) override { add(NcclKind::kReduceScatter, call); }
+  void send(const Call& call) override { add(CollectiveKind::kSend, call); }
+  void receive(const Call& call) override { add(CollectiveKind::kReceive, call); }
+  void broadcast(const Call& call) override { add(CollectiveKind::kBroadcast, call); }
+  void reduce(const Call& call) override { add(CollectiveKind::kReduce, call); }
+  void all_reduce(const Call& call) override { add(CollectiveKind::kAllReduce, call); }
+  void all_gather(const Call& call) override { add(CollectiveKind::kAllGather, call); }
+  void reduce_scatter(const Call& call) override { add(CollectiveKind::kReduceScatter, call); }
 
   Stream make_stream() override { return streams_.emplace_back(std::make_unique<HostStream>()).get(); }
   /// Waits for the stream's work first.
@@ -199,7 +199,7 @@ class HostNccl : public NcclPort {
     std::string error;
   };
   struct Part {
-    NcclKind kind = NcclKind::kSend;
+    CollectiveKind kind = CollectiveKind::kSend;
     Call call;
     bool fails = false, stalls = false;
   };
@@ -207,7 +207,7 @@ class HostNccl : public NcclPort {
   static Comm& of(Communicator communicator) { return *static_cast<Comm*>(communicator); }
   static void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
-  void add(NcclKind kind, const Call& call) {
+  void add(CollectiveKind kind, const Call& call) {
     const Part part{
         .kind = kind, .call = call, .fails = fault_.fails_at == calls_, .stalls = fault_.stalls_at == calls_};
     ++calls_;

@@ -72,7 +72,7 @@ ncclResult_t launch_all(const Call& call, const std::vector<Waiting>& waiting) {
   return ncclInProgress;
 }
 
-ncclResult_t add(const char* function, NcclKind kind, const void* from, void* to, std::size_t count,
+ncclResult_t add(const char* function, CollectiveKind kind, const void* from, void* to, std::size_t count,
                  ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
   const Call call(function);
   if (call.error() != cudaSuccess) return ncclUnhandledCudaError;
@@ -192,31 +192,31 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add("ncclSend", NcclKind::kSend, from, nullptr, count, type, peer, comm, stream);
+  return add("ncclSend", CollectiveKind::kSend, from, nullptr, count, type, peer, comm, stream);
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add("ncclRecv", NcclKind::kReceive, nullptr, to, count, type, peer, comm, stream);
+  return add("ncclRecv", CollectiveKind::kReceive, nullptr, to, count, type, peer, comm, stream);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-  return add("ncclBroadcast", NcclKind::kBroadcast, from, to, count, type, root, comm, stream);
+  return add("ncclBroadcast", CollectiveKind::kBroadcast, from, to, count, type, root, comm, stream);
 }
 ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t, int root,
                         ncclComm_t comm, cudaStream_t stream) {
-  return add("ncclReduce", NcclKind::kReduce, from, to, count, type, root, comm, stream);
+  return add("ncclReduce", CollectiveKind::kReduce, from, to, count, type, root, comm, stream);
 }
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  return add("ncclAllGather", NcclKind::kAllGather, from, to, count, type, 0, comm, stream);
+  return add("ncclAllGather", CollectiveKind::kAllGather, from, to, count, type, 0, comm, stream);
 }
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t,
                                ncclComm_t comm, cudaStream_t stream) {
-  return add("ncclReduceScatter", NcclKind::kReduceScatter, from, to, count, type, 0, comm, stream);
+  return add("ncclReduceScatter", CollectiveKind::kReduceScatter, from, to, count, type, 0, comm, stream);
 }
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t,
                            ncclComm_t comm, cudaStream_t stream) {
-  return add("ncclAllReduce", NcclKind::kAllReduce, from, to, count, type, 0, comm, stream);
+  return add("ncclAllReduce", CollectiveKind::kAllReduce, from, to, count, type, 0, comm, stream);
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {

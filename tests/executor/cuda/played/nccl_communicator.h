@@ -43,7 +43,7 @@ bool have_met(ncclComm& comm);
 std::string duplicate_gpu(const ncclComm& comm);
 
 struct NcclPart {
-  NcclKind kind = NcclKind::kSend;
+  CollectiveKind kind = CollectiveKind::kSend;
   NcclPort::Call call;
 };
 

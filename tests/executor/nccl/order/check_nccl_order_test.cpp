@@ -37,7 +37,7 @@ std::vector<std::size_t> nccl_calls(const RankOrder& rank) {
 /// Two ranks and a communicator for each of `streams`; calls by (rank, kind, communicator), without waits.
 struct Made {
   int rank;
-  NcclKind kind;
+  CollectiveKind kind;
   std::int32_t communicator;
   std::int32_t group = OrderedCall::kNone;
 };
@@ -49,7 +49,7 @@ NcclOrder made(const std::vector<Made>& calls, int communicators, int ranks = 2)
     order.ranks[static_cast<std::size_t>(call.rank)].calls.push_back(
         {.kind = call.kind,
          .communicator = call.communicator,
-         .peer = call.kind == NcclKind::kAllReduce ? OrderedCall::kNone : 1 - call.rank,
+         .peer = call.kind == CollectiveKind::kAllReduce ? OrderedCall::kNone : 1 - call.rank,
          .stream = 1 + call.communicator,
          .group = call.group,
          .bytes = 8});
@@ -116,12 +116,12 @@ class Search {
   /// Returns the other call of a pair in a world of two: the same place among the other rank's calls of the
   /// counterpart's kind on the communicator.
   std::pair<std::size_t, std::size_t> partner(std::size_t rank, std::size_t call) const {
-    const auto counterpart = [](NcclKind kind) {
-      if (kind == NcclKind::kSend) return NcclKind::kReceive;
-      return kind == NcclKind::kReceive ? NcclKind::kSend : kind;
+    const auto counterpart = [](CollectiveKind kind) {
+      if (kind == CollectiveKind::kSend) return CollectiveKind::kReceive;
+      return kind == CollectiveKind::kReceive ? CollectiveKind::kSend : kind;
     };
     const std::vector<OrderedCall>&own = order_.ranks[rank].calls, &there = order_.ranks[1 - rank].calls;
-    const auto is_like = [&](const OrderedCall& a, std::optional<NcclKind> kind) {
+    const auto is_like = [&](const OrderedCall& a, std::optional<CollectiveKind> kind) {
       return a.communicator == own[call].communicator && a.kind == kind;
     };
     auto place = std::count_if(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(call),
@@ -139,8 +139,10 @@ class Search {
 }  // namespace
 
 TEST_CASE("sends of both ranks before their receives need a channel each, and a stream each") {
-  const std::vector<Made> crossed = {
-      {0, NcclKind::kSend, 0}, {0, NcclKind::kReceive, 1}, {1, NcclKind::kSend, 1}, {1, NcclKind::kReceive, 0}};
+  const std::vector<Made> crossed = {{0, CollectiveKind::kSend, 0},
+                                     {0, CollectiveKind::kReceive, 1},
+                                     {1, CollectiveKind::kSend, 1},
+                                     {1, CollectiveKind::kReceive, 0}};
   CHECK(channels_needed(made(crossed, 2)) == 2);
   CHECK_FALSE(passes(made(crossed, 2), {.channels = 1}));
   CHECK(passes(made(crossed, 2), {.channels = 2}));
@@ -160,10 +162,10 @@ TEST_CASE("sends of both ranks before their receives need a channel each, and a 
 }
 
 TEST_CASE("collectives of two groups in different order deadlock with one channel, and on one stream") {
-  const std::vector<Made> calls = {{0, NcclKind::kAllReduce, 0},
-                                   {0, NcclKind::kAllReduce, 1},
-                                   {1, NcclKind::kAllReduce, 1},
-                                   {1, NcclKind::kAllReduce, 0}};
+  const std::vector<Made> calls = {{0, CollectiveKind::kAllReduce, 0},
+                                   {0, CollectiveKind::kAllReduce, 1},
+                                   {1, CollectiveKind::kAllReduce, 1},
+                                   {1, CollectiveKind::kAllReduce, 0}};
   CHECK(channels_needed(made(calls, 2)) == 2);
   NcclOrder on_one_stream = made(calls, 2);
   for (RankOrder& rank : on_one_stream.ranks)
@@ -192,7 +194,7 @@ TEST_CASE("every fault that is put into an order is found") {
       };
       mutate("bytes", [](NcclOrder&, OrderedCall& of) { of.bytes += 4; });
       mutate("kind", [](NcclOrder&, OrderedCall& of) {
-        of.kind = of.kind == NcclKind::kSend ? NcclKind::kReceive : NcclKind::kSend;
+        of.kind = of.kind == CollectiveKind::kSend ? CollectiveKind::kReceive : CollectiveKind::kSend;
         of.peer = 1 - std::max(0, of.peer);
       });
       mutate("peer", [](NcclOrder&, OrderedCall& of) { of.peer = of.peer == 0 ? 1 : 0; });
@@ -214,13 +216,14 @@ TEST_CASE("every fault that is put into an order is found") {
 
 TEST_CASE("two messages of one channel that change places at one end are found where their sizes differ") {
   NcclOrder order = training_order(pipeline("gpipe", 2, 3));
-  const auto of_kind = [&](std::size_t rank, NcclKind kind) {
+  const auto of_kind = [&](std::size_t rank, CollectiveKind kind) {
     std::vector<OrderedCall*> calls;
     for (OrderedCall& call : order.ranks[rank].calls)
       if (call.kind == kind) calls.push_back(&call);
     return calls;
   };
-  const std::vector<OrderedCall*> sends = of_kind(0, NcclKind::kSend), receives = of_kind(1, NcclKind::kReceive);
+  const std::vector<OrderedCall*> sends = of_kind(0, CollectiveKind::kSend),
+                                  receives = of_kind(1, CollectiveKind::kReceive);
   REQUIRE(sends.size() == 3);
   REQUIRE(receives.size() == 3);
   sends[0]->bytes = receives[0]->bytes = 12;
@@ -250,9 +253,9 @@ TEST_CASE("what the checker decides is what a search through all orders of progr
       const int source = static_cast<int>(random() % 2);
       for (const int rank : {0, 1})
         lists[static_cast<std::size_t>(rank)].push_back({rank,
-                                                         all              ? NcclKind::kAllReduce
-                                                         : rank == source ? NcclKind::kSend
-                                                                          : NcclKind::kReceive,
+                                                         all              ? CollectiveKind::kAllReduce
+                                                         : rank == source ? CollectiveKind::kSend
+                                                                          : CollectiveKind::kReceive,
                                                          communicator});
     }
     std::vector<Made> calls;

@@ -19,8 +19,8 @@ namespace {
 void add_calls(std::vector<NcclCall>& calls, const MoveTag& tag, int member, int members) {
   const std::int64_t bytes = 4 * tag.elements;
   const auto pair = [&](int distance, std::int64_t each) {
-    calls.push_back({NcclKind::kSend, (member + distance) % members, each});
-    calls.push_back({NcclKind::kReceive, (member - distance + members) % members, each});
+    calls.push_back({CollectiveKind::kSend, (member + distance) % members, each});
+    calls.push_back({CollectiveKind::kReceive, (member - distance + members) % members, each});
   };
   switch (tag.op) {
     case CollectiveKind::kShift:
@@ -29,15 +29,15 @@ void add_calls(std::vector<NcclCall>& calls, const MoveTag& tag, int member, int
       for (int distance = 1; distance < members; ++distance) pair(distance, bytes / members);
       return;
     case CollectiveKind::kBroadcast:
-      return calls.push_back({NcclKind::kBroadcast, tag.root, bytes});
+      return calls.push_back({CollectiveKind::kBroadcast, tag.root, bytes});
     case CollectiveKind::kReduce:
-      return calls.push_back({NcclKind::kReduce, tag.root, bytes});
+      return calls.push_back({CollectiveKind::kReduce, tag.root, bytes});
     case CollectiveKind::kAllGather:
-      return calls.push_back({NcclKind::kAllGather, NcclCall::kNone, bytes});
+      return calls.push_back({CollectiveKind::kAllGather, NcclCall::kNone, bytes});
     case CollectiveKind::kReduceScatter:
-      return calls.push_back({NcclKind::kReduceScatter, NcclCall::kNone, bytes});
+      return calls.push_back({CollectiveKind::kReduceScatter, NcclCall::kNone, bytes});
     default:
-      return calls.push_back({NcclKind::kAllReduce, NcclCall::kNone, bytes});
+      return calls.push_back({CollectiveKind::kAllReduce, NcclCall::kNone, bytes});
   }
 }
 
@@ -103,7 +103,7 @@ void check_lists(const std::vector<NcclCall>& own, const std::vector<NcclCall>& 
   CHECK(own.size() == cpu.size());
   for (std::size_t i = 0; i < cpu.size() && i < own.size(); ++i) {
     CAPTURE(i);
-    CHECK(nccl_kind_name(own[i].kind) == nccl_kind_name(cpu[i].kind));
+    CHECK(collective_name(own[i].kind) == collective_name(cpu[i].kind));
     CHECK(own[i].peer == cpu[i].peer);
     CAPTURE(own[i].bytes);
     CAPTURE(cpu[i].bytes);
@@ -135,8 +135,8 @@ ExchangeLists cpu_exchange_lists(const RunSpec& spec, const TrainingPlan& plan) 
                       {channel.source, channel.destination}}];
     of.resize(2);
     for (const std::int64_t count : elements) {
-      of[0].push_back({NcclKind::kSend, 1, 4 * count});
-      of[1].push_back({NcclKind::kReceive, 0, 4 * count});
+      of[0].push_back({CollectiveKind::kSend, 1, 4 * count});
+      of[1].push_back({CollectiveKind::kReceive, 0, 4 * count});
     }
   }
   for (const auto& [key, collectives] : step.collectives) {

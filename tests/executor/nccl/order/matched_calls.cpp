@@ -58,16 +58,16 @@ class Matcher {
         it->second = static_cast<std::int32_t>(std::ranges::find(ranks, static_cast<int>(rank)) - ranks.begin());
       const std::int32_t member = it->second;
       const bool has_peer = call.peer >= 0 && static_cast<std::size_t>(call.peer) < ranks.size();
-      const bool needs_peer = call.kind == NcclKind::kSend || call.kind == NcclKind::kReceive ||
-                              call.kind == NcclKind::kBroadcast || call.kind == NcclKind::kReduce;
+      const bool needs_peer = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive ||
+                              call.kind == CollectiveKind::kBroadcast || call.kind == CollectiveKind::kReduce;
       if (static_cast<std::size_t>(member) == ranks.size() || (needs_peer && !has_peer)) {
         find(fmt::format("{} lies outside its communicator", text_of(own)));
         continue;
       }
       Lists& lists = lists_[static_cast<std::size_t>(call.communicator)];
-      if (call.kind == NcclKind::kSend)
+      if (call.kind == CollectiveKind::kSend)
         lists.pairs[{member, call.peer}].sends.push_back(own);
-      else if (call.kind == NcclKind::kReceive)
+      else if (call.kind == CollectiveKind::kReceive)
         lists.pairs[{call.peer, member}].receives.push_back(own);
       else
         lists.collectives[static_cast<std::size_t>(member)].push_back(own);

@@ -14,13 +14,13 @@ namespace plumb::test {
 struct OrderedCall {
   static constexpr std::int32_t kNone = NcclCall::kNone;
 
-  std::optional<NcclKind> kind;       ///< none: kernels of the rank, which calls wait for, and which wait for calls
-  std::int32_t communicator = kNone;  ///< of NcclOrder::communicators; kNone for kernels
-  std::int32_t peer = kNone;          ///< as NcclCall::peer
-  std::int32_t stream = 0;            ///< of the rank
-  std::int32_t group = kNone;         ///< calls with one number stand together, between ncclGroupStart and ncclGroupEnd
-  std::string action;                 ///< text of the action that it belongs to; may be empty
-  std::int32_t first_wait = 0;        ///< in RankOrder::waits
+  std::optional<CollectiveKind> kind;  ///< none: kernels of the rank, which calls wait for, and which wait for calls
+  std::int32_t communicator = kNone;   ///< of NcclOrder::communicators; kNone for kernels
+  std::int32_t peer = kNone;           ///< as NcclCall::peer
+  std::int32_t stream = 0;             ///< of the rank
+  std::int32_t group = kNone;   ///< calls with one number stand together, between ncclGroupStart and ncclGroupEnd
+  std::string action;           ///< text of the action that it belongs to; may be empty
+  std::int32_t first_wait = 0;  ///< in RankOrder::waits
   std::int32_t waits = 0;
   std::int64_t bytes = 0;  ///< as NcclCall::bytes
 };

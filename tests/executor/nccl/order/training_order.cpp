@@ -51,9 +51,9 @@ class NotingMachine : public HostMachine {
     call.bytes /= is_shift ? 1 : members;
     call.group = groups_made_++;
     for (std::int32_t distance = 1; distance < (is_shift ? 2 : members); ++distance)
-      for (const NcclKind kind : {NcclKind::kSend, NcclKind::kReceive}) {
+      for (const CollectiveKind kind : {CollectiveKind::kSend, CollectiveKind::kReceive}) {
         call.kind = kind;
-        call.peer = (exchange.member + (kind == NcclKind::kSend ? distance : members - distance)) % members;
+        call.peer = (exchange.member + (kind == CollectiveKind::kSend ? distance : members - distance)) % members;
         add(call);
       }
   }
