@@ -1,7 +1,7 @@
 #pragma once
 // The parameters, kernels and tensors of a mixture of experts, which takes the place of a transformer block's MLP
 // (Shazeer et al. 2017; shared experts: Dai et al. 2024). T tokens that each pick k of E experts make R = T*k picks.
-// Where the load is even, the experts of a rank have as many rows: with expert parallelism a rank's own rows depend on
+// The experts of a rank have as many rows if the load is even: with expert parallelism a rank's own rows depend on
 // the router's picks, and the rows of its group add up to R for each of its ranks. A pick that the capacity drops
 // leaves its row unused.
 

@@ -1,7 +1,6 @@
 #pragma once
 // Dropout on a GPU, with the mask that the CPU draws (kernels/cpu/dropout.h), and the residual addition behind it.
-// Where `numbers` is not null, the step of the key is read there on the device, so that every replay makes the same
-// calls.
+// The device reads the step of the key from `numbers` unless that is null, so that every replay makes the same calls.
 
 #include "kernels/cpu/dropout.h"
 #include "kernels/simt/number.h"

@@ -23,7 +23,7 @@ class DependencyCollector {
         copies_(has_copies(schedule)),
         lowered_(has_messages(schedule)) {}
 
-  /// Those of the next rank, in place of those of the one before.
+  /// Returns the dependencies of the next rank. They replace those of the rank before.
   std::vector<Dependency>& collect_rank(const std::vector<Action>& actions) {
     found_.clear();
     std::int32_t rank_holder = ActionTable::kNone;          // the last action so far that issue waits for

@@ -15,7 +15,7 @@ Schedule chimera_schedule(const ScheduleParameters& parameters) {
   }
   const Schedule frame{.name = "chimera", .microbatches = m, .stages = bidirectional_placement(p)};
   // Each lane is a 1F1B: backwards go first, and a stage holds as many activations as stages are left in its lane.
-  // Where the lanes meet, the one whose micro-batch is the earlier of its lane goes first.
+  // The lane whose micro-batch is the earlier one of its lane goes first where the lanes meet.
   ListRules rules;
   for (const StagePlace& place : frame.stages) {
     rules.forward_urgency.push_back(1);
