@@ -49,9 +49,9 @@ void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
     require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
             fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
                         hidden_of(model[0])));
-    require(
-        has_kernels(model[i]),
-        fmt::format("layer {} has latent attention, which the cpu backend does not run; give it kv_rank 0", number));
+    const MissingKernels missing = missing_kernels(model[i]);
+    require(missing.part.empty(), fmt::format("layer {} has {}, which the cpu backend does not run; give it {}", number,
+                                              missing.part, missing.remedy));
     if (const auto* block = std::get_if<TransformerLayer>(&model[i])) check_block(*block, number);
   }
   const auto& embedding = std::get<EmbeddingLayer>(model.front());

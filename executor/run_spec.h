@@ -13,7 +13,7 @@
 #include "executor/division/rank_grid.h"
 #include "executor/division/resharding_pieces.h"
 #include "kernels/half_format.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "kernels/optimizer.h"
 #include "schedules/schedule.h"
 

@@ -11,7 +11,7 @@
 namespace plumb { inline namespace traces {
 
 struct KernelSample {
-  std::string kernel;               ///< the name of a KernelKind (kernels/layer/layer.h), or "message" / "all_reduce"
+  std::string kernel;               ///< the name of a KernelKind (kernels/layer.h), or "message" / "all_reduce"
   std::vector<std::int64_t> shape;  ///< as that kind defines it; "message": {bytes}; "all_reduce": {bytes, group size}
   Seconds median{0};                ///< median duration of one call
   Seconds fastest{0};

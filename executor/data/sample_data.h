@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/data/token_batch.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

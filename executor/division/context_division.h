@@ -5,7 +5,7 @@
 #include <string>
 
 #include "executor/division/sequence_slice.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

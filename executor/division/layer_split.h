@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -9,10 +9,6 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-std::int64_t rounded_up(std::int64_t value, int ranks) {
-  return (value + ranks - 1) / ranks;
-}
-
 /// Rows (or columns) of the divided dimension: [local, local + count) of the share are [whole, whole + count) of the
 /// whole.
 struct DimensionRun {
@@ -52,8 +48,8 @@ std::vector<DimensionRun> dimension_runs(const Layer& layer, const ParameterTens
       return divide_pieces({DimensionPiece{size / 2}, {size / 2}}, seat);
     return divide_pieces({DimensionPiece{size}}, seat);
   }
-  const std::int64_t share = rounded_up(size, seat.ranks), first = std::min(seat.rank * share, size);
-  return {{0, first, std::min(share, size - first)}};
+  const std::int64_t each = share(size, seat.ranks), first = std::min(seat.rank * each, size);
+  return {{0, first, std::min(each, size - first)}};
 }
 
 }  // namespace
@@ -101,18 +97,10 @@ std::string why_not_spread(const Layer& layer, int ranks) {
 
 Layer divide_layer(const Layer& layer, int ranks) {
   assert(why_not_divisible(layer, ranks).empty());
-  Layer share = layer;
-  if (ranks == 1) return share;
-  if (auto* block = std::get_if<TransformerLayer>(&share)) {
-    block->heads /= ranks;
-    block->kv_heads = block->kv_heads * kv_sharers(layer, ranks) / ranks;
-    if (block->experts == 0) block->ffn /= ranks;
-    block->expert_ffn /= ranks;
-    block->shared_ffn /= ranks;
-  }
-  if (auto* embedding = std::get_if<EmbeddingLayer>(&share)) embedding->vocab = rounded_up(embedding->vocab, ranks);
-  if (auto* head = std::get_if<HeadLayer>(&share)) head->vocab = rounded_up(head->vocab, ranks);
-  return share;
+  if (const auto* block = std::get_if<TransformerLayer>(&layer)) return rank_share(*block, ranks, {.tensor = ranks});
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return rank_share(*embedding, ranks);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return rank_share(*head, ranks);
+  return layer;
 }
 
 std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks) {

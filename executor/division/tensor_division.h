@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

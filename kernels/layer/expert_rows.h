@@ -4,9 +4,13 @@
 
 #include <cstdint>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer/kinds.h"
 
 namespace plumb { inline namespace kernels {
+
+/// Returns the most copies of a sequence's tokens that one expert of the layer takes: `sequence`, which is all of them,
+/// if there is no capacity factor.
+std::int64_t expert_capacity(const TransformerLayer& layer, std::int64_t sequence);
 
 /// The tokens of a micro-batch, or of a slice, on one rank.
 struct RoutedTokens {

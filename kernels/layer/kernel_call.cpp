@@ -42,6 +42,18 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
       return {(forward ? 4 : 10) * size(0) * size(2) * size(4) * pairs,
               (forward ? 2 : 4) * area * (size(2) + size(3)) * size(4)};
     }
+    case KernelKind::kLatentAttentionForward:
+    case KernelKind::kLatentAttentionBackward: {
+      const bool forward = kind == KernelKind::kLatentAttentionForward;
+      const double pairs = size(0) * size(2) * attention_pairs(shape[1], shape[5]);
+      const double row = size(2) * (2 * size(3) + 2 * size(4));  // queries, keys, values, outputs
+      return {2 * pairs * (forward ? size(3) + size(4) : 3 * size(3) + 2 * size(4)), (forward ? 1 : 2) * area * row};
+    }
+    case KernelKind::kJoinHeads:
+    case KernelKind::kSplitHeads: {
+      const double heads = size(1) * (4 * size(2) - size(3) + 2 * size(4));  // once apart, once joined
+      return {kind == KernelKind::kSplitHeads ? area * size(3) : 0, size(0) * (heads + size(3))};
+    }
     case KernelKind::kNormForward:
       return {((shape[2] & 1) != 0 ? 7 : 4) * area, ((shape[2] & 2) != 0 ? 4 : 2) * area};
     case KernelKind::kNormBackward:
@@ -154,7 +166,11 @@ constexpr std::array<KindInfo, kKernelKindCount> kKinds = {{{"gemm", 5},
                                                             {"adamw_8bit", 1},
                                                             {"sgd", 1},
                                                             {"lion", 1},
-                                                            {"adafactor", 3}}};
+                                                            {"adafactor", 3},
+                                                            {"latent_attention_forward", 6},
+                                                            {"latent_attention_backward", 6},
+                                                            {"join_heads", 5},
+                                                            {"split_heads", 5}}};
 
 }  // namespace
 

@@ -67,9 +67,17 @@ enum class KernelKind : std::uint8_t {
   kSgd,             ///< {elements}: one momentum
   kLion,            ///< {elements}: one momentum
   kAdafactor,       ///< {matrices, rows, columns}; rows 0: a vector
+  // Kinds that are only priced. They belong to latent attention, whose values have another size than its keys.
+  kLatentAttentionForward,   ///< {b, s, a, size of queries and keys, size of values, window}
+  kLatentAttentionBackward,  ///< the forward's shape
+  /// {tokens, a, size of queries and keys, turned channels, size of values}: joins each head's queries, keys and values;
+  /// all heads share the turned channels of the keys.
+  kJoinHeads,
+  kSplitHeads,  ///< kJoinHeads's shape: the gradients of its inputs
 };
-inline constexpr int kKernelKindCount = 34;
-inline constexpr int kCpuKernelKindCount = 26;  ///< the first kinds, which the CPU backend has, too
+inline constexpr int kKernelKindCount = 38;
+inline constexpr int kCpuKernelKindCount = 26;     ///< the first kinds, which the CPU backend has, too
+inline constexpr int kDeviceKernelKindCount = 34;  ///< the first kinds, which devices have
 
 std::string_view kernel_name(KernelKind kind);
 

@@ -10,6 +10,12 @@ namespace plumb { inline namespace kernels {
 enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
 enum class MlpKind : std::uint8_t { kGelu, kSwiglu };
 
+/// The function by which a router turns scores into weights of experts.
+enum class RouterKind : std::uint8_t {
+  kSoftmax,  ///< over all experts (Shazeer et al. 2017)
+  kSigmoid,  ///< of each expert by itself (DeepSeek-AI 2024, 2412.19437)
+};
+
 /// Token embedding, and a learned position embedding where `positions` > 0.
 struct EmbeddingLayer {
   std::int64_t vocab = 0;
@@ -47,11 +53,20 @@ struct TransformerLayer {
   /// An expert takes at most this many times its even share of the picks of a sequence; 0: it takes all.
   double capacity_factor = 0;
   double balance_loss = 0;  ///< weight of the load-balancing loss (Fedus et al. 2021), which is counted by sequence
+  RouterKind router = RouterKind::kSoftmax;
+  bool router_bias = false;  ///< on the router's scores, trained
+  /// The picks, but not their weights, follow the scores plus a bias that each expert's load moves after a step
+  /// (DeepSeek-AI 2024, 2412.19437, section 2.1.2). No gradient trains it, so it is no parameter.
+  bool selection_bias = false;
+  bool expert_bias = false;  ///< on both products of every routed expert
   // Multi-head latent attention (DeepSeek-AI 2024, 2405.04434) where `kv_rank` > 0: `head_size` is that of queries and
   // keys, its last `rotary_size` channels are turned, and the keys share them.
   std::int64_t query_rank = 0;  ///< width of the compressed queries; 0: not compressed
   std::int64_t kv_rank = 0;     ///< width of the compressed keys and values
   std::int64_t value_size = 0;  ///< channels of a head's values
+  /// Each head has a trained score that takes part in its softmax and has no value (Xiao et al. 2023; gpt-oss).
+  bool sinks = false;
+  double attention_softcap = 0;  ///< bound to which tanh limits attention's scores (Gemma Team 2024); 0: none
   /// Probability of dropping attention probabilities, and of dropping in each branch before it joins the residual.
   double dropout = 0;
 
@@ -77,6 +92,7 @@ struct HeadLayer {
   double norm_epsilon = 1e-5;
   /// The projection is the token embedding's table (each use keeps its own copy and gradient buffer).
   bool tied = false;
+  double softcap = 0;  ///< bound to which tanh limits the logits (Gemma Team 2024); 0: none
 
   friend bool operator==(const HeadLayer&, const HeadLayer&) = default;
 };

@@ -20,7 +20,10 @@ struct LayerWork {
   std::int64_t sequence = 1;    ///< tokens
   int tensor_parallel = 1;
   bool sequence_parallel = false;  ///< norms, residuals and dropout work on 1/t of the tokens (Megatron's SP)
-  int context_parallel = 1;        ///< ranks that share the sequence; only priced
+  int context_parallel = 1;        ///< ranks that share each sequence; a rank has 1/c of its tokens
+  /// Context ranks exchange heads for tokens before and behind attention (Ulysses) instead of passing keys and values
+  /// round a ring.
+  bool exchanges_heads = false;
   ExpertDivision experts;
 };
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/calibrate/text_lines.h"
 #include "schedules/error.h"
 #include "schedules/forms/whole_number.h"

@@ -350,7 +350,7 @@ class StagePricer {
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
     const std::optional<StackSpec>& stack = pricing_.training().stack;
     const LayerWork work = work_of(pricing_.training(), layout_);
-    const std::int64_t stream = output_elements(pricing_.layers().front(), work) / layout_.context * element_bytes;
+    const std::int64_t stream = output_elements(pricing_.layers().front(), work) * element_bytes;
     const bool scattered = stack && stack->scattered_messages && !layout_.sequence_parallel;
     costs.activation_message_bytes = costs.gradient_message_bytes = scattered ? stream / layout_.tensor : stream;
   }

@@ -78,7 +78,7 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
   }
 
   const std::int64_t stream = output_elements(pricing.layers().front(), work_of(pricing.training(), layout)) *
-                              (layout.sequence_parallel ? layout.tensor : 1) / layout.context *
+                              (layout.sequence_parallel ? layout.tensor : 1) *
                               bytes_per_element(pricing.training().precision);
   const StageNeighbors neighbors = stage_neighbors(order);
   for (std::size_t stage = 0; stage < order.stages.size(); ++stage) {

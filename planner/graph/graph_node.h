@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace planner {
 
@@ -55,7 +55,7 @@ struct OwnTensor {
   std::string name;
   std::int64_t elements = 0;
   bool single_precision = false;       ///< 4 bytes an element whatever the precision
-  bool needed_by_weight_grad = false;  ///< see SavedTensor (kernels/layer/layer.h)
+  bool needed_by_weight_grad = false;  ///< see SavedTensor (kernels/layer.h)
 
   friend bool operator==(const OwnTensor&, const OwnTensor&) = default;
 };
@@ -68,7 +68,7 @@ struct GraphNode {
   int segment = -1;         ///< use of a block to which the node belongs, which recomputation rebuilds as one; -1: none
   bool tokens = false;      ///< the output is integers, without a gradient
   bool needs_grad = true;   ///< the node, or one before it, has parameters to learn
-  /// The kind of layer that the executor runs (kernels/layer/layer.h); where it is set, it gives the kernels, tensors
+  /// The kind of layer that the executor runs (kernels/layer.h); where it is set, it gives the kernels, tensors
   /// and FLOPs.
   std::optional<Layer> layer;
   bool runs = false;  ///< the executor runs the node: it has a layer, or nothing to compute

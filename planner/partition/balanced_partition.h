@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 

@@ -160,7 +160,7 @@ const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layou
 
 const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& layout) {
   if (!kernels_.fused || training_.stack || graph_ || layout.context > 1 ||
-      !std::ranges::all_of(kinds_, has_device_bytes))
+      !std::ranges::all_of(kinds_, has_device_footprint))
     return nullptr;
   const auto [known, added] = device_footprints_.try_emplace(memory_key(layout));
   if (added)

@@ -104,7 +104,7 @@ class Pricing {
   const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
 
   /// Returns the footprints by [kind of layer] on devices of Plumb's own executor. Null where the cluster's devices are
-  /// not known to be such, or the layout divides tensors that kernels/layer/device_bytes.h does not count divided.
+  /// not known to be such, or the layout divides tensors that kernels/layer/program/places.h does not count divided.
   const std::vector<DeviceFootprint>* device_footprints(const Layout& layout);
 
   /// Returns the footprints by [kind of layer] with a stack.

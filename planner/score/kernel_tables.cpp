@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
 #include "schedules/pattern.h"
@@ -23,7 +23,7 @@ std::optional<std::int64_t> number_in(const std::string& key, const std::string&
   return value > 0 ? std::optional(value) : std::nullopt;
 }
 
-using Shape = std::vector<std::int64_t>;  // shape of a GEMM in the form of kernels/layer/layer.h
+using Shape = std::vector<std::int64_t>;  // shape of a GEMM in the form of kernels/layer.h
 
 std::optional<Shape> matmul_shape(const json& row) {
   const auto m = integer_at(row, "m"), n = integer_at(row, "n"), k = integer_at(row, "k");

@@ -121,9 +121,9 @@ std::optional<std::string> context_conflict(const TrainingSpec& training, const 
 }
 
 std::optional<std::string> expert_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
-  if (!training.stack && model.kv_rank > 0) {
-    return fmt::format("{} has latent attention, which Plumb's own executor does not run: name a framework's stack",
-                       model.name);
+  if (const std::string_view part = missing_kernels(model).part; !training.stack && !part.empty()) {
+    return fmt::format("{} has {}, which Plumb's own executor does not run: name a framework's stack", model.name,
+                       part);
   }
   if (!training.stack && model.experts > 0 && layout.expert_tensor != layout.tensor) {
     return fmt::format(

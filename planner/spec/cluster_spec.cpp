@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"

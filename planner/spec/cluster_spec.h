@@ -112,7 +112,7 @@ struct ClusterName {
 };
 ClusterName parse_cluster_name(std::string_view name);
 
-/// Throws SpecError naming `place` unless the sample is of a kernel (kernels/layer/layer.h), a "message" or an
+/// Throws SpecError naming `place` unless the sample is of a kernel (kernels/layer.h), a "message" or an
 /// "all_reduce", its shape has that kernel's length and no negative size, and its time and its busy ranks are above 0.
 void check_kernel_sample(const KernelSample& sample, std::string_view place);
 

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
 

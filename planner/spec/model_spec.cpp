@@ -31,8 +31,9 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
 
 void read_experts(StrictObject& object, ModelSpec& model) {
   model.experts = size_of(object, "experts", 0, kLargestWidth);
-  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "renormalised",
-                                     "capacity_factor", "balance_loss"})
+  for (const std::string_view key :
+       {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "renormalised", "capacity_factor",
+        "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
     object.has(key);
   if (model.experts == 0) return;
   model.experts_per_token = width(object, "experts_per_token");
@@ -42,6 +43,11 @@ void read_experts(StrictObject& object, ModelSpec& model) {
   model.renormalised = object.boolean_or("renormalised", true);
   if (object.has("capacity_factor")) model.capacity_factor = object.non_negative_number("capacity_factor");
   if (object.has("balance_loss")) model.balance_loss = object.non_negative_number("balance_loss");
+  if (object.has("router") && object.choice("router", {"softmax", "sigmoid"}) == "sigmoid")
+    model.router = RouterKind::kSigmoid;
+  model.router_bias = object.boolean_or("router_bias", false);
+  model.selection_bias = object.boolean_or("selection_bias", false);
+  model.expert_bias = object.boolean_or("expert_bias", false);
   if (model.experts_per_token > model.experts) {
     object.fail("experts_per_token", fmt::format("a token cannot pass {} of {} experts: give at most {}",
                                                  model.experts_per_token, model.experts, model.experts));
@@ -119,6 +125,9 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   if (model.full_attention_every > 0 && model.window == 0) {
     object.fail("full_attention_every", "all layers see the whole past without a window: give one, or leave this out");
   }
+  model.sinks = object.boolean_or("sinks", false);
+  if (object.has("attention_softcap")) model.attention_softcap = object.non_negative_number("attention_softcap");
+  if (object.has("logit_softcap")) model.logit_softcap = object.non_negative_number("logit_softcap");
   model.tied_embeddings = object.boolean_or("tied_embeddings", false);
   if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
   if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
@@ -126,6 +135,54 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   if (object.has("kv_rank")) read_latent_attention(object, model);
   object.finish();
   return model;
+}
+
+TransformerLayer block_of(const ModelSpec& model, std::int64_t index) {
+  TransformerLayer layer{.hidden = model.hidden,
+                         .heads = model.heads,
+                         .kv_heads = model.kv_heads,
+                         .head_size = model.head_size,
+                         .ffn = model.ffn,
+                         .norm = model.norm,
+                         .mlp = model.mlp,
+                         .exact_gelu = model.exact_gelu,
+                         .qkv_bias = model.qkv_bias,
+                         .linear_bias = model.linear_bias,
+                         .parallel_residual = model.parallel_residual,
+                         .rotary_size = model.rotary_size,
+                         .rope_theta = model.rope_theta,
+                         .window = model.window,
+                         .norm_epsilon = model.norm_epsilon,
+                         .query_rank = model.query_rank,
+                         .kv_rank = model.kv_rank,
+                         .value_size = model.value_size,
+                         .sinks = model.sinks,
+                         .attention_softcap = model.attention_softcap,
+                         .dropout = model.dropout};
+  if (model.experts > 0 && index >= model.dense_layers) {
+    layer.experts = model.experts;
+    layer.experts_per_token = model.experts_per_token;
+    layer.expert_ffn = model.expert_ffn;
+    layer.shared_ffn = model.shared_ffn;
+    layer.renormalised = model.renormalised;
+    layer.capacity_factor = model.capacity_factor;
+    layer.balance_loss = model.balance_loss;
+    layer.router = model.router;
+    layer.router_bias = model.router_bias;
+    layer.selection_bias = model.selection_bias;
+    layer.expert_bias = model.expert_bias;
+  }
+  if (model.full_attention_every > 0 && (index + 1) % model.full_attention_every == 0) layer.window = 0;
+  return layer;
+}
+
+HeadLayer head_of(const ModelSpec& model) {
+  return {.vocab = model.vocab,
+          .hidden = model.hidden,
+          .norm = model.norm,
+          .norm_epsilon = model.norm_epsilon,
+          .tied = model.tied_embeddings,
+          .softcap = model.logit_softcap};
 }
 
 }  // namespace
@@ -136,45 +193,15 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
   layers.reserve(static_cast<std::size_t>(model.layers) + 2);
   layers.emplace_back(EmbeddingLayer{
       .vocab = model.vocab, .hidden = model.hidden, .positions = model.positions, .dropout = model.dropout});
-  const TransformerLayer block{.hidden = model.hidden,
-                               .heads = model.heads,
-                               .kv_heads = model.kv_heads,
-                               .head_size = model.head_size,
-                               .ffn = model.ffn,
-                               .norm = model.norm,
-                               .mlp = model.mlp,
-                               .exact_gelu = model.exact_gelu,
-                               .qkv_bias = model.qkv_bias,
-                               .linear_bias = model.linear_bias,
-                               .parallel_residual = model.parallel_residual,
-                               .rotary_size = model.rotary_size,
-                               .rope_theta = model.rope_theta,
-                               .window = model.window,
-                               .norm_epsilon = model.norm_epsilon,
-                               .query_rank = model.query_rank,
-                               .kv_rank = model.kv_rank,
-                               .value_size = model.value_size,
-                               .dropout = model.dropout};
-  for (std::int64_t index = 0; index < model.layers; ++index) {
-    TransformerLayer layer = block;
-    if (model.experts > 0 && index >= model.dense_layers) {
-      layer.experts = model.experts;
-      layer.experts_per_token = model.experts_per_token;
-      layer.expert_ffn = model.expert_ffn;
-      layer.shared_ffn = model.shared_ffn;
-      layer.renormalised = model.renormalised;
-      layer.capacity_factor = model.capacity_factor;
-      layer.balance_loss = model.balance_loss;
-    }
-    if (model.full_attention_every > 0 && (index + 1) % model.full_attention_every == 0) layer.window = 0;
-    layers.emplace_back(layer);
-  }
-  layers.emplace_back(HeadLayer{.vocab = model.vocab,
-                                .hidden = model.hidden,
-                                .norm = model.norm,
-                                .norm_epsilon = model.norm_epsilon,
-                                .tied = model.tied_embeddings});
+  for (std::int64_t index = 0; index < model.layers; ++index) layers.emplace_back(block_of(model, index));
+  layers.emplace_back(head_of(model));
   return layers;
+}
+
+MissingKernels missing_kernels(const ModelSpec& model) {
+  if (model.graph) return {};
+  const MissingKernels of_block = missing_kernels(Layer(block_of(model, model.layers - 1)));
+  return of_block.part.empty() ? missing_kernels(Layer(head_of(model))) : of_block;
 }
 
 bool has_sequence(const ModelSpec& model) {
@@ -261,6 +288,9 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
                               {"window", model.window},
                               {"tied_embeddings", model.tied_embeddings}};
   if (model.full_attention_every > 0) json["full_attention_every"] = model.full_attention_every;
+  if (model.sinks) json["sinks"] = true;
+  if (model.attention_softcap > 0) json["attention_softcap"] = model.attention_softcap;
+  if (model.logit_softcap > 0) json["logit_softcap"] = model.logit_softcap;
   if (model.dropout > 0) json["dropout"] = model.dropout;
   if (model.experts > 0) {
     json["experts"] = model.experts;
@@ -271,6 +301,10 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
     json["renormalised"] = model.renormalised;
     if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
     if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
+    if (model.router == RouterKind::kSigmoid) json["router"] = "sigmoid";
+    if (model.router_bias) json["router_bias"] = true;
+    if (model.selection_bias) json["selection_bias"] = true;
+    if (model.expert_bias) json["expert_bias"] = true;
   }
   if (model.kv_rank > 0) {
     json["kv_rank"] = model.kv_rank;

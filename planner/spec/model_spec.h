@@ -14,7 +14,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/graph/layer_graph.h"
 
 namespace plumb { inline namespace planner {
@@ -41,11 +41,14 @@ struct ModelSpec {
   std::int64_t rotary_size = 0;  ///< leading channels of each head that RoPE turns; 0: no RoPE
   double rope_theta = 10000.0;
   std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
+  bool sinks = false;
+  double attention_softcap = 0;
+  double logit_softcap = 0;
   /// Period of layers whose last one sees the whole past; 0: all layers have the window.
   std::int64_t full_attention_every = 0;
   bool tied_embeddings = false;
   double dropout = 0;  ///< rate for attention probabilities and residual branches; 0: none
-  // Mixture of experts (kernels/layer/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
+  // Mixture of experts (kernels/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t expert_ffn = 0;
@@ -54,7 +57,11 @@ struct ModelSpec {
   bool renormalised = true;
   double capacity_factor = 0;
   double balance_loss = 0;
-  // Multi-head latent attention (kernels/layer/layer.h); kv_rank 0: none.
+  RouterKind router = RouterKind::kSoftmax;
+  bool router_bias = false;
+  bool selection_bias = false;
+  bool expert_bias = false;
+  // Multi-head latent attention (kernels/layer.h); kv_rank 0: none.
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;
@@ -69,6 +76,9 @@ struct ModelSpec {
 /// runs the graph, and none otherwise.
 std::vector<Layer> model_layers(const ModelSpec& model);
 
+/// Returns the first part of the model that Plumb's own executors do not run (kernels/layer.h); empty for graphs.
+MissingKernels missing_kernels(const ModelSpec& model);
+
 /// Returns the number of trained parameters; a tied table counts once.
 std::int64_t model_parameter_count(const ModelSpec& model);
 
@@ -79,7 +89,7 @@ std::int64_t active_parameter_count(const ModelSpec& model);
 bool has_sequence(const ModelSpec& model);
 
 /// The JSON form of a graph is in graph/layer_graph.h. That of a transformer has every member by its name here ("norm":
-/// "rms" or "layer", "mlp": "gelu" or "swiglu"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
+/// "rms" or "layer", "mlp": "gelu" or "swiglu", "router": "softmax" or "sigmoid"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
 /// `rotary_size` is head_size unless there are learned positions, and the other optional keys are as above. `experts`
 /// needs experts_per_token and expert_ffn, `kv_rank` a value_size. Reading throws SpecError with the place: an unknown
 /// or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size

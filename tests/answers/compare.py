@@ -2,8 +2,13 @@
 """Asks two builds of plumb the same questions (commands.txt) and compares every byte of their answers: stdout, stderr,
 exit code and the files that they write. It serves changes of structure, which may change no answer.
 
-usage: compare.py PLUMB_BEFORE PLUMB_AFTER [SHARED]
+usage: compare.py PLUMB_BEFORE PLUMB_AFTER [SHARED] [--presets]
+
+--presets asks for the simulation of every preset model under many layouts instead, with Plumb's own kernels on a device
+that fuses them and on one that does not, and with a framework's.
 """
+import itertools
+import json
 import pathlib
 import shlex
 import subprocess
@@ -19,6 +24,36 @@ def questions(shared):
             yield line.replace("$SHARED", str(shared))
 
 
+LAYOUTS = [
+    "dp=8,tp=1,pp=1,mbs=1,zero=1",
+    "dp=4,tp=2,pp=1,mbs=2",
+    "dp=2,tp=4,pp=1,sp=1,mbs=1,recompute=selective",
+    "dp=1,tp=2,pp=2,cp=2,mbs=1,recompute=full",
+    "dp=2,tp=2,pp=2,sp=1,mbs=1,schedule=zb-h1",
+    "dp=4,tp=1,pp=2,ep=4,mbs=1,schedule=zb-h1,recompute=selective",
+    "dp=4,tp=2,pp=1,ep=4,etp=1,sp=1,mbs=1,zero=3",
+    "dp=1,tp=8,pp=1,mbs=1,sp=1",
+]
+
+
+def fusing_cluster(plumb, folder):
+    """Writes a cluster whose devices are known to fuse, for they have a sample of a product with a bias."""
+    cluster = json.loads(subprocess.run([plumb, "clusters", "h100", "--json"], capture_output=True, check=True).stdout)
+    gemm_with_bias = [2048, 4096, 1024, 1, 3]
+    times = {"median_s": 1e-4, "fastest_s": 1e-4, "slowest_s": 1e-4, "repeats": 1, "busy_ranks": 1}
+    cluster["kernel_samples"] = [{"kernel": "gemm", "shape": gemm_with_bias, **times}]
+    path = pathlib.Path(folder) / "fusing.json"
+    path.write_text(json.dumps(cluster))
+    return path
+
+
+def preset_questions(plumb, folder):
+    models = json.loads(subprocess.run([plumb, "models", "--json"], capture_output=True, check=True).stdout)["models"]
+    stacks = ["h100:8", "h100:8 --stack megatron-core", f"{fusing_cluster(plumb, folder)}"]
+    for model, layout, where in itertools.product(models, LAYOUTS, stacks):
+        yield f"simulate {model['name']} {where} --global-batch 64 --layout {layout} --json"
+
+
 def answers(plumb, commands):
     """Returns [(command, stdout, stderr, exit code)], and the bytes of each file that was written."""
     with tempfile.TemporaryDirectory() as folder:
@@ -30,9 +65,16 @@ def answers(plumb, commands):
 
 
 def main():
-    before, after = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
-    shared = pathlib.Path(sys.argv[3]).resolve() if len(sys.argv) > 3 else None
-    commands = list(questions(shared))
+    over_presets = "--presets" in sys.argv
+    given = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+    before, after = (str(pathlib.Path(path).resolve()) for path in given[:2])
+    shared = pathlib.Path(given[2]).resolve() if len(given) > 2 else None
+    with tempfile.TemporaryDirectory() as folder:
+        commands = list(preset_questions(before, folder) if over_presets else questions(shared))
+        compare(before, after, commands)
+
+
+def compare(before, after, commands):
     (old, old_files), (new, new_files) = answers(before, commands), answers(after, commands)
     differing = 0
     for (command, *was), (_, *is_now) in zip(old, new):

@@ -13,7 +13,7 @@ ALLOWED = {
     "traces": ["schedules"],
     "simulator": ["schedules", "traces"],
     "kernels": [],
-    "planner": ["schedules", "traces", "simulator", "kernels/layer/layer.h"],
+    "planner": ["schedules", "traces", "simulator", "kernels/layer.h"],
     "executor": ["schedules", "traces", "kernels"],
     "tools": ["schedules", "traces", "simulator", "kernels", "planner", "executor"],
 }
@@ -36,6 +36,9 @@ ROOMS = {
     "simulator/memory": ["simulator/compile", "simulator/engine"],
     "simulator/noise": ["simulator/compile", "simulator/engine"],
     "simulator/path": ["simulator/engine"],
+    "kernels": ["kernels/layer", "kernels/layer/emit", "kernels/layer/program"],
+    "kernels/layer/emit": ["kernels/layer", "kernels/layer/program"],
+    "kernels/layer/program": ["kernels/layer"],
     "kernels/cpu": ["kernels"],
     "kernels/cpu/attention": ["kernels/cpu", "kernels/cpu/products"],
     "kernels/cpu/images": ["kernels/cpu/products"],

@@ -53,10 +53,11 @@ std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Evaluation& ev
   const Schedule& schedule = evaluation.lowered;
   std::vector<DeviceStageBytes> bytes(schedule.stages.size());
   if (ActionTable(schedule).parts() == 1) return bytes;
-  const LayerWork work = context_share(work_of(plan.training, plan.layout));
+  const LayerWork work = work_of(plan.training, plan.layout);
   for (std::size_t stage = 0; stage < bytes.size(); ++stage)
     for (const Layer& layer : evaluation.layers[static_cast<std::size_t>(schedule.stages[stage].model_part)]) {
-      const SequenceBytes own = sequence_bytes(layer, work, bytes_per_element(plan.training.precision));
+      const SequenceBytes own =
+          sequence_bytes(layer_program(layer, work, Machine::kDevice), bytes_per_element(plan.training.precision));
       bytes[stage].sequences += own.kept;
       bytes[stage].sequence_gradients += own.gradients;
     }

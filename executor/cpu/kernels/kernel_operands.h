@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -18,7 +18,7 @@
 #include "kernels/cpu/products/gemm.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/cpu/router.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "kernels/optimizer.h"
 
 namespace plumb { inline namespace executor {

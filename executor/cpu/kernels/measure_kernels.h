@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "schedules/time.h"
 #include "traces/measurement.h"
 

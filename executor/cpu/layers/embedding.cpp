@@ -1,4 +1,4 @@
-// Token and position embedding on the CPU. Symbols as in kernels/layer/layer.h. A tensor rank has V/t rows of the token
+// Token and position embedding on the CPU. Symbols as in kernels/layer.h. A tensor rank has V/t rows of the token
 // table and looks up the tokens that lie in them. The first tensor rank adds the positions, whose table every rank has.
 
 #include <algorithm>

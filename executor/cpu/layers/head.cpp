@@ -1,4 +1,4 @@
-// Final norm, projection and loss on the CPU. Symbols as in kernels/layer/layer.h. A gradient takes the storage of a
+// Final norm, projection and loss on the CPU. Symbols as in kernels/layer.h. A gradient takes the storage of a
 // tensor that is not needed any more: from the forward on the logits hold their own gradient, and after the input
 // gradient the input holds the gradient of the layer's input. A tensor rank has V/t rows of the projection and the
 // logits of these tokens. Where t does not divide V, the padding of the last rank takes no part.

@@ -1,6 +1,6 @@
 #pragma once
 // One layer on the CPU: forward, input gradient and weight gradient of one micro-batch (slice), in the order and with
-// the tensors that kernels/layer/layer.h promises. Each kind has a file (layer_kinds.h), and make_cpu_layer makes any
+// the tensors that kernels/layer.h promises. Each kind has a file (layer_kinds.h), and make_cpu_layer makes any
 // of them.
 //
 // The tensors that a layer keeps from its forward to its backward are opaque to the stage, which only lists them, to
@@ -20,7 +20,7 @@
 #include "executor/stage.h"
 #include "executor/tensor_pool.h"
 #include "executor/transport/communicator.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

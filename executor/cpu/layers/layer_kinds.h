@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "executor/cpu/layers/layer.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

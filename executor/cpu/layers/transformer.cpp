@@ -1,4 +1,4 @@
-// A decoder block on the CPU. Symbols as in kernels/layer/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
+// A decoder block on the CPU. Symbols as in kernels/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
 // feed-forward, u = 2f (gated) or f. A gradient takes the storage of a saved tensor that is not needed any more:
 //
 //   saved tensor   after the input gradient it holds

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "executor/division/tensor_division.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

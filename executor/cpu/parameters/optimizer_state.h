@@ -12,7 +12,7 @@
 
 #include "executor/cpu/kernels/kernel_set.h"
 #include "executor/tensor_pool.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "kernels/optimizer.h"
 #include "kernels/simt/optimizers/adafactor.h"
 

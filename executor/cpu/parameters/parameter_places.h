@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/cpu/layers/layer.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -18,7 +18,7 @@
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/products/gemm.h"
 #include "kernels/cpu/rotary.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "kernels/step_numbers.h"
 
 namespace plumb { inline namespace executor {

@@ -16,7 +16,7 @@
 #include "executor/device/kernels/device_kernels.h"
 #include "executor/device/stage/packed_vectors.h"
 #include "executor/division/tensor_division.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -18,7 +18,7 @@ struct DeviceLayerNorm {
   std::int64_t elements(std::int64_t columns) const { return bias < 0 ? columns : 2 * columns; }
 };
 
-/// Places a norm's statistics. `name` is that of kernels/layer/layer.h: "norm1", "norm2" or "norm".
+/// Places a norm's statistics. `name` is that of kernels/layer.h: "norm1", "norm2" or "norm".
 inline DeviceLayerNorm place_norm(const Layer& layer, const std::string& name, NormKind kind, std::int64_t rows,
                                   DeviceLayerBytes& bytes) {
   DeviceLayerNorm norm;

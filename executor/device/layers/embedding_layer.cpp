@@ -1,4 +1,4 @@
-// Token and position embedding on a device. Symbols are those of kernels/layer/layer.h. A tensor rank has V/t rows of
+// Token and position embedding on a device. Symbols are those of kernels/layer.h. A tensor rank has V/t rows of
 // the table and looks up the tokens among them (others are negative). The first rank adds the positions, whose table
 // every rank has.
 

@@ -1,4 +1,4 @@
-// Final norm, projection and cross-entropy on a device. Symbols are those of kernels/layer/layer.h.
+// Final norm, projection and cross-entropy on a device. Symbols are those of kernels/layer.h.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// A decoder block on a device. Symbols are those of kernels/layer/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
+// A decoder block on a device. Symbols are those of kernels/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
 // feed-forward, u = 2f (gated) or f. A gradient takes the storage of a kept tensor that is not needed any more: after
 // the input gradient, `residual`, `up` and `qkv` hold their own gradients. With a parallel residual both branches read
 // the block's input, and their sum is not kept.

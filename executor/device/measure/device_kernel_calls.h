@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/device/kernels/device_kernels.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "executor/device/device_machine.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "traces/measurement.h"
 
 namespace plumb { inline namespace executor {

@@ -13,7 +13,7 @@
 #include "executor/division/tensor_division.h"
 #include "executor/training/training_state.h"
 #include "kernels/half_format.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -1,5 +1,8 @@
 #include "planner/price/framework/attention_ops.h"
 
+#include <algorithm>
+#include <span>
+
 namespace plumb { inline namespace planner {
 namespace {
 
@@ -20,16 +23,52 @@ bool softmax_is_fused(const LayerContext& c) {
   return c.stack.fused_softmax_rows == 0 || rows % c.stack.fused_softmax_rows == 0;
 }
 
-double rotary_bytes(const LayerContext& c) {
-  if (c.layer.rotary_size == 0) return 0;
-  const double heads = c.layer.kv_rank > 0 ? c.sizes.heads + 1 : c.sizes.heads + c.sizes.kv_heads;
-  return 2 * c.sizes.tokens * heads * static_cast<double>(c.layer.rotary_size) * c.bytes.activation;
+bool is_core(const LayerStep& step) {
+  using enum KernelKind;
+  const KernelKind kind = step.call.kind;
+  return kind == kAttentionForward || kind == kAttentionBackward || kind == kLatentAttentionForward ||
+         kind == kLatentAttentionBackward;
 }
 
-/// Latent attention: channels into which the compressed keys and values are projected, without the turned channels that
-/// all heads share.
-double kv_up_channels(const LayerContext& c) {
-  return c.sizes.heads * static_cast<double>(c.layer.head_size - c.layer.rotary_size) + c.sizes.value;
+/// Adds a step of the layer's program beside attention's core. A framework's products include biases, and its norms move
+/// their input and output once, or its gradients twice.
+void add_step(const LayerContext& c, const PassBuilder& pass, const LayerStep& step) {
+  if (step.exchange) return;
+  const std::vector<std::int64_t>& shape = step.call.shape;
+  const auto size = [&shape](std::size_t i) { return static_cast<double>(shape[i]); };
+  const double a = c.bytes.activation;
+  switch (step.call.kind) {
+    case KernelKind::kGemm: {
+      const auto form = static_cast<GemmForm>(shape[4]);
+      if (form == kWeightGrad)
+        pass.weight_gradient(step.name, size(0), size(1), size(2), c.stack.fused_accumulation);
+      else
+        pass.gemm(step.name, size(0), size(1), size(2), form);
+      return;
+    }
+    case KernelKind::kNormForward:
+      return pass.traffic("norm", 2 * size(0) * size(1) * a);
+    case KernelKind::kNormBackward:
+      return pass.traffic("norm", 4 * size(0) * size(1) * a);
+    case KernelKind::kRotary:
+      return pass.traffic("rope", step.call.elements_moved * a);
+    case KernelKind::kJoinHeads:
+    case KernelKind::kSplitHeads:
+      return pass.traffic("keys joined", 2 * c.sizes.tokens * c.sizes.query * a);
+    case KernelKind::kResidualAdd:
+      return pass.traffic("gradients of both summed", step.call.elements_moved * a);
+    default:
+      return;
+  }
+}
+
+/// Returns the steps of attention in a pass, with its core.
+std::span<const LayerStep> attention_steps(const LayerContext& c, Pass of) {
+  const std::span<const LayerStep> steps = steps_of(c.program, of);
+  const auto first = std::ranges::find(steps, Section::kAttention, &LayerStep::section);
+  const auto last =
+      std::find_if(first, steps.end(), [](const LayerStep& step) { return step.section != Section::kAttention; });
+  return {first, last};
 }
 
 double core_flops(const LayerContext& c) {
@@ -69,27 +108,10 @@ void exchange_context(const LayerContext& c, const PassBuilder& pass, bool backw
 }  // namespace
 
 void attention_inputs_forward(const LayerContext& c, const PassBuilder& pass) {
-  const double tokens = c.sizes.tokens;
-  const auto h = static_cast<double>(c.layer.hidden);
-  if (c.layer.kv_rank == 0) {
-    pass.gemm("qkv", tokens, c.sizes.qkv, h);
-  } else {
-    const auto kv = static_cast<double>(c.layer.kv_rank);
-    const auto rotary = static_cast<double>(c.layer.rotary_size);
-    if (c.layer.query_rank > 0) {
-      const auto rank = static_cast<double>(c.layer.query_rank);
-      pass.gemm("query down", tokens, rank, h);
-      pass.traffic("query norm", 2 * tokens * rank * c.bytes.activation);
-      pass.gemm("query up", tokens, c.sizes.query, rank);
-    } else {
-      pass.gemm("query", tokens, c.sizes.query, h);
-    }
-    pass.gemm("kv down", tokens, kv + rotary, h);
-    pass.traffic("kv norm", 2 * tokens * kv * c.bytes.activation);
-    pass.gemm("kv up", tokens, kv_up_channels(c), kv);
-    pass.traffic("keys joined", 2 * tokens * c.sizes.query * c.bytes.activation);
+  for (const LayerStep& step : attention_steps(c, Pass::kForward)) {
+    if (is_core(step)) return;
+    add_step(c, pass, step);
   }
-  pass.traffic("rope", rotary_bytes(c));
 }
 
 void attention_inputs_rebuild(const LayerContext& c, const PassBuilder& pass) {
@@ -99,54 +121,24 @@ void attention_inputs_rebuild(const LayerContext& c, const PassBuilder& pass) {
   }
   pass.gemm("keys", c.sizes.tokens, c.sizes.kv_heads * static_cast<double>(c.layer.head_size),
             static_cast<double>(c.layer.hidden));
-  pass.traffic("rope", rotary_bytes(c));
+  for (const LayerStep& step : attention_steps(c, Pass::kForward))
+    if (step.call.kind == KernelKind::kRotary) add_step(c, pass, step);
 }
 
 void attention_inputs_input_grad(const LayerContext& c, const PassBuilder& pass) {
-  const double tokens = c.sizes.tokens;
-  const auto h = static_cast<double>(c.layer.hidden);
-  pass.traffic("rope", rotary_bytes(c));
-  if (c.layer.kv_rank == 0) {
-    pass.traffic("qkv gradients joined", (c.layer.qkv_bias ? 3 : 2) * tokens * c.sizes.qkv * c.bytes.activation);
-    pass.cast(tokens * c.sizes.qkv);
-    pass.gemm("qkv", tokens, h, c.sizes.qkv, kInputGrad);
-    return;
+  const std::span<const LayerStep> steps = attention_steps(c, Pass::kInputGrad);
+  for (auto step = std::ranges::find_if(steps, is_core) + 1; step != steps.end(); ++step) {
+    if (c.layer.kv_rank == 0 && !step->exchange && step->call.kind == KernelKind::kGemm) {
+      const double gradient = c.sizes.tokens * c.sizes.qkv;
+      pass.traffic("qkv gradients joined", (c.layer.qkv_bias ? 3 : 2) * gradient * c.bytes.activation);
+      pass.cast(gradient);
+    }
+    add_step(c, pass, *step);
   }
-  const auto kv = static_cast<double>(c.layer.kv_rank);
-  const auto rotary = static_cast<double>(c.layer.rotary_size);
-  pass.traffic("keys joined", 2 * tokens * c.sizes.query * c.bytes.activation);
-  pass.gemm("kv up", tokens, kv, kv_up_channels(c), kInputGrad);
-  pass.traffic("kv norm", 4 * tokens * kv * c.bytes.activation);
-  pass.gemm("kv down", tokens, h, kv + rotary, kInputGrad);
-  if (c.layer.query_rank > 0) {
-    const auto rank = static_cast<double>(c.layer.query_rank);
-    pass.gemm("query up", tokens, rank, c.sizes.query, kInputGrad);
-    pass.traffic("query norm", 4 * tokens * rank * c.bytes.activation);
-    pass.gemm("query down", tokens, h, rank, kInputGrad);
-  } else {
-    pass.gemm("query", tokens, h, c.sizes.query, kInputGrad);
-  }
-  pass.traffic("gradients of both summed", 3 * tokens * h * c.bytes.activation);
 }
 
-void attention_inputs_weight_grad(const LayerContext& c, const PassBuilder& pass) {
-  const double tokens = c.sizes.tokens;
-  const auto h = static_cast<double>(c.layer.hidden);
-  const bool fused = c.stack.fused_accumulation;
-  if (c.layer.kv_rank == 0) {
-    pass.weight_gradient("qkv", c.sizes.qkv, h, tokens, fused);
-    return;
-  }
-  const auto kv = static_cast<double>(c.layer.kv_rank);
-  pass.weight_gradient("kv up", kv_up_channels(c), kv, tokens, fused);
-  pass.weight_gradient("kv down", kv + static_cast<double>(c.layer.rotary_size), h, tokens, fused);
-  if (c.layer.query_rank > 0) {
-    const auto rank = static_cast<double>(c.layer.query_rank);
-    pass.weight_gradient("query up", c.sizes.query, rank, tokens, fused);
-    pass.weight_gradient("query down", rank, h, tokens, fused);
-  } else {
-    pass.weight_gradient("query", c.sizes.query, h, tokens, fused);
-  }
+void attention_weight_grad(const LayerContext& c, const PassBuilder& pass) {
+  for (const LayerStep& step : attention_steps(c, Pass::kWeightGrad)) add_step(c, pass, step);
 }
 
 void attention_core_forward(const LayerContext& c, const PassBuilder& pass) {

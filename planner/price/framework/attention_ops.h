@@ -1,6 +1,7 @@
 #pragma once
-// Attention as a framework runs it: the projections around it, and its core, fused or not, latent (DeepSeek-AI 2024) or
-// not. The traffic is in framework/transformer_ops.h.
+// Attention as a framework runs it. The projections, norms and RoPE beside its core are the steps of the layer's program
+// (kernels/layer/emit/attention.cpp and latent_attention.cpp), with the framework's own traffic. The core, fused or not,
+// and its exchanges are the framework's (framework/transformer_ops.h).
 
 #include "planner/price/framework/pass_builder.h"
 #include "planner/price/framework/sizes.h"
@@ -19,6 +20,8 @@ void attention_core_forward(const LayerContext& context, const PassBuilder& pass
 void attention_core_backward(const LayerContext& context, const PassBuilder& pass);
 
 void attention_inputs_input_grad(const LayerContext& context, const PassBuilder& pass);
-void attention_inputs_weight_grad(const LayerContext& context, const PassBuilder& pass);
+
+/// Adds the weight gradients of all of attention's products, its output's among them.
+void attention_weight_grad(const LayerContext& context, const PassBuilder& pass);
 
 }}  // namespace plumb::planner

@@ -4,10 +4,10 @@
 // framework/kernel_time.h times them.
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/price/kernel/gemm_time.h"
 #include "schedules/cost_table.h"
 
@@ -16,7 +16,7 @@ namespace plumb { inline namespace planner {
 /// One or more equal kernels.
 struct DeviceKernel {
   enum class Kind : std::uint8_t { kGemm, kAttentionForward, kAttentionBackward, kTraffic };
-  std::string_view name;
+  std::string name;
   Kind kind = Kind::kTraffic;
   GemmShape shape{};                   ///< GEMMs only: shape of one kernel
   GemmForm form = GemmForm::kForward;  ///< GEMMs only

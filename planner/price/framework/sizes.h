@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 
@@ -27,6 +27,7 @@ struct RankSizes {
 struct LayerContext {
   const TransformerLayer& layer;
   const LayerWork& work;
+  const LayerProgram& program;  ///< without division of rows
   const StackSpec& stack;
   ElementBytes bytes;
   RankSizes sizes;

@@ -132,10 +132,8 @@ void input_grad(const LayerContext& c, const PassBuilder& pass) {
 }
 
 void weight_grad(const LayerContext& c, const PassBuilder& pass) {
-  const auto h = static_cast<double>(c.layer.hidden);
   mlp_weight_grad(c, pass);
-  pass.weight_gradient("projection", h, c.sizes.value, c.sizes.tokens, c.stack.fused_accumulation);
-  attention_inputs_weight_grad(c, pass);
+  attention_weight_grad(c, pass);
   if (c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.stack.regathered_inputs) {
     pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), tensor_branches(c));
   }
@@ -145,7 +143,10 @@ void weight_grad(const LayerContext& c, const PassBuilder& pass) {
 
 LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                          ElementBytes bytes) {
-  const LayerContext context{layer, work, stack, bytes, rank_sizes(layer, work)};
+  LayerWork whole_rows = work;  // frameworks compress queries and keys of all rows
+  whole_rows.sequence_parallel = false;
+  const LayerProgram program = layer_program(layer, whole_rows);
+  const LayerContext context{layer, work, program, stack, bytes, rank_sizes(layer, work)};
   LayerOps ops;
   forward(context, {ops.forward, bytes}, false);
   input_grad(context, {ops.input_grad, bytes});

@@ -12,7 +12,7 @@
 //
 // Measured samples of a kernel correct the roofline (price/kernel/shape_correction.h) where the cluster has them.
 // Samples of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) come first where there
-// are any. The devices of a cluster with samples of fused products run fused_kernels() (kernels/layer/fused_kernels.h).
+// are any. The devices of a cluster with samples of fused products run fused_program() (kernels/layer.h).
 
 #include <array>
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/price/kernel/shape_correction.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/training_spec.h"

@@ -52,12 +52,12 @@ LayerPrice graph_node_price(const KernelPrices& kernels, const GraphNode& node, 
   add_kernels(price.weight_grad, kernels, node.weight_grad, samples, GemmForm::kWeightGrad);
   if (node.layer) {
     const LayerWork work{.microbatch = samples};
-    const LayerKernels lists =
-        kernels.fused ? fused_kernels(*node.layer, work, false) : plain_kernels(*node.layer, work);
-    for (const auto& [calls, part] :
-         {std::pair{&lists.forward, &price.forward}, std::pair{&lists.input_grad, &price.input_grad},
-          std::pair{&lists.weight_grad, &price.weight_grad}})
-      for (const KernelCall& call : *calls) part->compute += kernel_time(kernels, call);
+    const LayerProgram program =
+        kernels.fused ? fused_program(*node.layer, work, false) : layer_program(*node.layer, work);
+    for (const auto& [pass, part] :
+         {std::pair{Pass::kForward, &price.forward}, std::pair{Pass::kInputGrad, &price.input_grad},
+          std::pair{Pass::kWeightGrad, &price.weight_grad}})
+      for (const LayerStep& step : steps_of(program, pass)) part->compute += kernel_time(kernels, step.call);
   }
   if (node.segment >= 0) price.rebuild_full = price.forward;
   return price;

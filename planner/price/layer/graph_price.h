@@ -1,6 +1,6 @@
 #pragma once
 // The time of a node of a layer graph on one device, pass by pass. A node that the executor runs has the kernels of
-// kernels/layer/layer.h. For the other nodes, products are priced by tiles and waves (price/kernel/gemm_time.h), a
+// kernels/layer.h. For the other nodes, products are priced by tiles and waves (price/kernel/gemm_time.h), a
 // convolution as its implicit product, and all other kernels by the bytes that cross memory. Where the cluster has
 // measured products, they correct both.
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "planner/price/framework/kernel_time.h"
 #include "planner/price/framework/transformer_ops.h"
 #include "planner/price/framework/vocabulary_ops.h"
-#include "planner/price/memory/stage_memory.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -69,114 +69,50 @@ class Exchanges {
   const InnerGroups& groups_;
 };
 
-/// Returns the parameters of a norm for each channel: a gain, or a gain and a bias.
-int norm_parameters(NormKind norm) {
-  return norm == NormKind::kLayerNorm ? 2 : 1;
-}
-
-void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer& layer, const LayerWork& work,
-                         std::int64_t element_bytes) {
+/// Returns a program's exchange as one that is priced. A ring moves as much as the collective with the same result.
+KernelExchange priced_exchange(const Exchange& exchange, std::int64_t element_bytes) {
   using enum CollectiveKind;
+  constexpr std::array<CollectiveKind, kExchangeKindCount> kKinds = {kAllReduce, kAllGather, kReduceScatter,
+                                                                     kAllToAll,  kAllGather, kReduceScatter};
+  constexpr std::array<Group, kInnerGroupCount> kGroups = {Group::kTensor, Group::kContext, Group::kExpert};
   constexpr std::int64_t kSinglePrecision = 4;
-  const std::int64_t tokens = work.microbatch * work.sequence;
-  const bool sequence_parallel = work.sequence_parallel;
-  const auto add = [&groups](PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) {
-    groups.add(pass, {Group::kTensor, kind, bytes, count});
-  };
-  if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
-    const std::int64_t bytes = tokens * block->hidden * element_bytes;
-    for (PassPrice* pass : {&price.forward, &price.input_grad}) {
-      if (sequence_parallel) {
-        add(*pass, kAllGather, 2, bytes);
-        add(*pass, kReduceScatter, 2, bytes);
-      } else {
-        add(*pass, kAllReduce, 2, bytes);
-      }
+  return {.group = kGroups[static_cast<std::size_t>(exchange.group)],
+          .kind = kKinds[static_cast<std::size_t>(exchange.kind)],
+          .bytes = exchange.elements * (exchange.type == StoredType::kElement ? element_bytes : kSinglePrecision)};
+}
+
+/// Returns the price of the steps of one pass; equal exchanges are priced together.
+PassPrice steps_price(const KernelPrices& kernels, const Exchanges& groups, std::span<const LayerStep> steps) {
+  PassPrice price;
+  std::vector<KernelExchange> exchanges;
+  for (const LayerStep& step : steps) {
+    if (!step.exchange) {
+      price.compute += kernel_time(kernels, step.call) / step.ranks;
+      continue;
     }
-    // Gradients of the two row-parallel outputs, inputs of the two column-parallel products.
-    if (sequence_parallel) {
-      add(price.weight_grad, kAllGather, 4, bytes);
-      add(price.input_grad, kAllReduce, 2, norm_parameters(block->norm) * block->hidden * kSinglePrecision);
-      if (block->linear_bias) add(price.weight_grad, kAllReduce, 2, block->hidden * kSinglePrecision);
-    }
-  } else if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
-    const std::int64_t bytes = tokens * embedding->hidden * element_bytes;
-    add(price.forward, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
-    if (sequence_parallel) add(price.weight_grad, kAllGather, 1, bytes);
-  } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
-    const std::int64_t bytes = tokens * head->hidden * element_bytes;
-    add(price.forward, kAllGather, 1, 3 * work.tensor_parallel * tokens * kSinglePrecision);
-    add(price.input_grad, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
-    if (sequence_parallel) {
-      add(price.forward, kAllGather, 1, bytes);
-      add(price.weight_grad, kAllGather, 1, bytes);
-      add(price.input_grad, kAllReduce, 1, norm_parameters(head->norm) * head->hidden * kSinglePrecision);
-    }
+    const KernelExchange exchange = priced_exchange(*step.exchange, kernels.element_bytes);
+    const auto same = std::ranges::find_if(exchanges, [&](const KernelExchange& other) {
+      return other.group == exchange.group && other.kind == exchange.kind && other.bytes == exchange.bytes;
+    });
+    if (same == exchanges.end())
+      exchanges.push_back(exchange);
+    else
+      ++same->count;
   }
+  for (const KernelExchange& exchange : exchanges) groups.add(price, exchange);
+  return price;
 }
 
-/// Attention of a context rank has its share of the pairs of query and key of whole sequences (zigzag); the other
-/// kernels work on its tokens alone.
-Seconds own_kernel_time(const KernelPrices& kernels, const KernelCall& call, const LayerWork& work) {
-  if (call.kind != KernelKind::kAttentionForward && call.kind != KernelKind::kAttentionBackward)
-    return kernel_time(kernels, call);
-  std::vector<std::int64_t> shape = call.shape;
-  shape[1] = work.sequence;
-  return kernel_time(kernels, kernel_call(call.kind, std::move(shape))) / work.context_parallel;
-}
-
-/// Adds a ring of keys and values. It moves them like an all-gather, and in the backward also their gradients, like a
-/// reduce-scatter.
-void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block, const LayerWork& work,
-              std::int64_t element_bytes) {
-  const std::int64_t bytes =
-      work.microbatch * work.sequence * 2 * block.kv_heads / work.tensor_parallel * block.head_size * element_bytes;
-  groups.add(price.forward, {Group::kContext, CollectiveKind::kAllGather, bytes, 1});
-  groups.add(price.input_grad, {Group::kContext, CollectiveKind::kAllGather, bytes, 1});
-  groups.add(price.input_grad, {Group::kContext, CollectiveKind::kReduceScatter, bytes, 1});
-}
-
-/// Adds the exchanges of picks with their experts and back, in the backward also the weights of the picks and their
-/// gradients.
-void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block,
-                          const LayerWork& work, std::int64_t element_bytes) {
-  if (block.experts == 0) return;
-  constexpr std::int64_t kSinglePrecision = 4;
-  const std::int64_t picks = work.microbatch * work.sequence * block.experts_per_token;
-  const std::int64_t rows = picks * block.hidden * element_bytes;
-  const auto add = [&](PassPrice& pass, std::int64_t bytes, int count) {
-    groups.add(pass, {Group::kExpert, CollectiveKind::kAllToAll, bytes, count});
-  };
-  add(price.forward, block.experts * kSinglePrecision, 1);  // number of picks for each expert
-  add(price.forward, rows, 2);
-  add(price.input_grad, rows, 2);
-  add(price.input_grad, picks * kSinglePrecision, 2);
-  groups.add(price.input_grad, {Group::kTensor, CollectiveKind::kAllReduce, picks * kSinglePrecision, 1});
-  const std::int64_t whole_picks = picks * work.context_parallel;
-  groups.add(price.forward, {Group::kContext, CollectiveKind::kAllGather, whole_picks * kSinglePrecision, 1});
-}
-
-LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
-                     const LayerWork& whole_work, bool rebuilds_cheap) {
-  const LayerWork work = context_share(whole_work);
-  LayerPrice price;
-  const LayerKernels lists = kernels.fused ? fused_kernels(layer, work, rebuilds_cheap) : plain_kernels(layer, work);
-  const auto add = [&](PassPrice& pass, const std::vector<KernelCall>& calls) {
-    for (const KernelCall& call : calls) pass.compute += own_kernel_time(kernels, call, whole_work);
-  };
-  add(price.forward, lists.forward);
-  add(price.input_grad, lists.input_grad);
-  add(price.weight_grad, lists.weight_grad);
-  add(price.rebuild_selective, lists.rebuild_selective);
-  add_own_collectives(price, groups, layer, work, kernels.element_bytes);
-  const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block != nullptr) {
-    add_ring(price, groups, *block, whole_work, kernels.element_bytes);
-    LayerWork own = work;
-    own.context_parallel = whole_work.context_parallel;
-    add_expert_exchanges(price, groups, *block, own, kernels.element_bytes);
-  }
-  if (kernels.fused || block != nullptr) price.rebuild_full = price.forward;
+LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer, const LayerWork& work,
+                     bool rebuilds_cheap) {
+  const LayerProgram plain = layer_program(layer, work, kernels.fused ? Machine::kDevice : Machine::kHost);
+  const LayerProgram run = kernels.fused ? fused_program(layer, work, rebuilds_cheap) : plain;
+  LayerPrice price{.forward = steps_price(kernels, groups, steps_of(run, Pass::kForward)),
+                   .input_grad = steps_price(kernels, groups, steps_of(run, Pass::kInputGrad)),
+                   .weight_grad = steps_price(kernels, groups, steps_of(run, Pass::kWeightGrad))};
+  for (const KernelCall& call : recomputed_kernels(plain, Recompute::kSelective))
+    price.rebuild_selective.compute += kernel_time(kernels, call);
+  if (kernels.fused || std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }
 

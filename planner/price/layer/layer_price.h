@@ -1,22 +1,8 @@
 #pragma once
-// The prices of one layer on one rank, pass by pass: the kernels of kernels/layer/layer.h and the collectives of the
-// tensor group around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h
-// elements:
-//
-//   transformer  F  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
-//                I  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
-//                W                              | sp: 4 all-gather E (the inputs of QKV and the MLP again, and the
-//                                                      gradients of both branches' outputs)
-//   embedding    F  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
-//   head         F  1 all-gather 3 t b s (fp32) | sp: and 1 all-gather E
-//                I  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
-//   mixture      F  2 all-to-all R h in the expert group, with R = T k picks (ep > 1);  I  2 all-to-all R h and 2 of R;
-//                   and in the tensor group 1 all-reduce R (the picks' weights);  the products' all-gathers as above
-// The head's small all-gather carries the maximum, the sum and the target's logit of a softmax over a vocabulary that t
-// ranks divide. With sp, the gradients of the parameters that every tensor rank has are summed in fp32: norms with I,
-// biases of the row-parallel products with W. The cpu backend runs these collectives in fp32
-// (tests/tools/whole/tensor_traffic_test.cpp).
-// products with W. These are the collectives that the cpu backend runs, in fp32; tests/tools/whole/tensor_traffic_test.cpp.
+// The prices of one layer on one rank, pass by pass: its kernels, and the collectives of the groups that share it.
+// Without a stack both are the steps of the layer's program (kernels/layer/program/program.h), which Plumb's executors
+// run (tests/tools/whole/tensor_traffic_test.cpp holds the bytes of tensor groups against theirs). With a stack they are
+// that framework's (framework/kernel.h).
 
 #include <array>
 #include <cstdint>
@@ -56,8 +42,8 @@ struct LayerPrice {
   PassPrice input_grad;
   PassPrice weight_grad;
   PassPrice rebuild_selective;  ///< norms and activation once more
-  /// A transformer layer's forward once more. Empty for embedding and head, except on devices that run fused_kernels():
-  /// those are of Plumb's own executor, which rebuilds a whole stage.
+  /// A transformer layer's forward once more. Empty for embedding and head, except on devices that run
+  /// fused_program(): those are of Plumb's own executor, which rebuilds a whole stage.
   PassPrice rebuild_full;
   PassPrice::ByKind hidden{};  ///< collectives of the tensor group that a whole backward hides beside its products
 };
@@ -77,8 +63,8 @@ struct InnerGroups {
 };
 
 /// Returns the price of a layer. With a stack it has the kernels and collectives of that framework
-/// (framework/kernel.h); without, Plumb's own kernels and the collectives of the table above. `rebuilds_cheap`:
-/// recomputation is selective, which decides what KernelPrices::fused products take in.
+/// (framework/kernel.h); without, those of the layer's program. `rebuilds_cheap`: recomputation is selective, which
+/// decides what KernelPrices::fused products take in.
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
                        const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack,
                        bool rebuilds_cheap = false);

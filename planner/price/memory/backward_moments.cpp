@@ -73,29 +73,11 @@ double weight_grad_bytes(const TransformerLayer& layer, const LayerWork& work, d
 }
 
 std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const LayerWork& work) {
-  const RankSizes sizes = rank_sizes(layer, work);
-  const auto h = static_cast<double>(layer.hidden);
-  std::vector<WeightShape> shapes{{h, sizes.value}};
-  const auto block = [&](double ffn) {
-    shapes.push_back({up_products(layer) * ffn, h});
-    shapes.push_back({h, ffn});
-  };
-  // Queries, and keys with values, each have a product to and from their latent vector.
-  if (layer.kv_rank > 0) {
-    const auto query_rank = static_cast<double>(layer.query_rank), kv_rank = static_cast<double>(layer.kv_rank);
-    const double rotary = sizes.heads * static_cast<double>(layer.rotary_size);
-    if (query_rank > 0) shapes.push_back({query_rank, h});
-    shapes.push_back({sizes.query, query_rank > 0 ? query_rank : h});
-    shapes.push_back({kv_rank + static_cast<double>(layer.rotary_size), h});
-    shapes.push_back({sizes.query - rotary + sizes.value, kv_rank});
-  } else {
-    shapes.push_back({sizes.qkv, h});
-  }
-  if (layer.experts > 0) {
-    block(static_cast<double>(layer.expert_ffn) / work.experts.tensor);
-    if (layer.shared_ffn > 0) block(static_cast<double>(layer.shared_ffn) / work.tensor_parallel);
-  } else {
-    block(sizes.ffn);
+  std::vector<WeightShape> shapes;
+  for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts)) {
+    const std::size_t dimensions = tensor.shape.size();
+    if (dimensions < 2 || tensor.name == "router.weight") continue;
+    shapes.push_back({static_cast<double>(tensor.shape[dimensions - 2]), static_cast<double>(tensor.shape.back())});
   }
   return shapes;
 }

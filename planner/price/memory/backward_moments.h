@@ -25,7 +25,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/spec/stack_spec.h"
 
 namespace plumb { inline namespace planner {
@@ -48,7 +48,7 @@ double weight_grad_bytes(const TransformerLayer& layer, const LayerWork& work, d
 /// Rows and columns of one product's weights on one rank.
 using WeightShape = std::array<double, 2>;
 
-/// Returns the shapes of a layer's products.
+/// Returns the shapes of a layer's products besides the router's, of one expert where there are experts.
 std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const LayerWork& work);
 
 /// Returns the sum of elements over the different shapes.

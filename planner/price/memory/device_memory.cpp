@@ -1,6 +1,7 @@
 #include "planner/price/memory/device_memory.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -43,9 +44,15 @@ Standing standing(const std::vector<DeviceFootprint>& layers, Recompute recomput
 
 }  // namespace
 
+bool has_device_footprint(const Layer& layer) {
+  return std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer) ||
+         (std::holds_alternative<TransformerLayer>(layer) && has_kernels(layer));
+}
+
 DeviceFootprint device_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work) {
+  assert(has_device_footprint(layer));
   const std::int64_t element_bytes = bytes_per_element(training.precision);
-  return {.bytes = device_bytes(layer, work, element_bytes),
+  return {.bytes = layer_places(layer_program(layer, work, Machine::kDevice), element_bytes).bytes,
           .input_bytes = aligned_bytes(input_elements(layer, work) * element_bytes),
           .output_bytes = aligned_bytes(output_elements(layer, work) * element_bytes)};
 }

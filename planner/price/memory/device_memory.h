@@ -1,5 +1,5 @@
 #pragma once
-// Memory of a stage's micro-batches on a device of Plumb's own executor (kernels/layer/device_bytes.h), by the rules of
+// Memory of a stage's micro-batches on a device of Plumb's own executor (kernels/layer/program/places.h), by the rules of
 // executor/device/stage/stage_layout.h:
 //   none       early tensors stay until I, late and cheap ones until W
 //   selective  cheap tensors are rebuilt, one layer at a time; while F runs, those of a layer stand in its workspace,
@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/price/memory/stage_memory.h"
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
@@ -27,7 +27,10 @@ struct DeviceFootprint {
   friend bool operator==(const DeviceFootprint&, const DeviceFootprint&) = default;
 };
 
-/// Returns a layer's footprint. Asserts has_device_bytes().
+/// True if the layer's places are known: those of token models that the executor runs.
+bool has_device_footprint(const Layer& layer);
+
+/// Returns a layer's footprint. Asserts has_device_footprint().
 DeviceFootprint device_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work);
 
 /// Returns a stage's memory with the parts in which that device differs: activations and workspaces; with ZeRO 2 and 3

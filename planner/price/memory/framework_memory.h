@@ -35,7 +35,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/price/memory/backward_moments.h"
 #include "planner/price/memory/stage_memory.h"
 #include "planner/spec/layout.h"

@@ -30,11 +30,11 @@ KeptByNode kept_by(const std::vector<GraphNode>& nodes, int index, std::int64_t 
     if (!needed_by_weight_grad) kept.own_released_at_input_grad += bytes;
   };
   if (node.layer) {
-    for (const SavedTensor& tensor : saved_tensors(*node.layer, {.microbatch = samples})) {
-      const std::int64_t bytes = tensor.elements * (tensor.single_precision ? kSinglePrecision : element_bytes);
+    for (const SavedTensor& tensor : saved_tensors(layer_program(*node.layer, {.microbatch = samples}))) {
+      const std::int64_t bytes = tensor.bytes(element_bytes);
       if (tensor.from_input_grad) {
         kept.own_released_at_input_grad -= bytes;
-      } else if (tensor.name == "input" || tensor.name == "predictions") {
+      } else if (tensor.is_input) {
         kept.between[storage_of(nodes, node.inputs.front())] |= tensor.needed_by_weight_grad;
       } else {
         own(bytes, tensor.needed_by_weight_grad);
@@ -57,13 +57,15 @@ std::int64_t tensor_bytes(const GraphNode& node, std::int64_t element_bytes, std
   return samples * element_count(node.shape) * (node.tokens ? kSinglePrecision : element_bytes);
 }
 
-/// Returns the elements of the gradients of its inputs, which stand while its input gradient runs.
-std::int64_t backward_workspace(const std::vector<GraphNode>& nodes, const GraphNode& node, std::int64_t samples) {
-  if (node.layer) return workspace_elements(*node.layer, {.microbatch = samples}, Pass::kInputGrad);
+/// Returns the bytes of the gradients of its inputs, which stand while its input gradient runs.
+std::int64_t backward_workspace(const std::vector<GraphNode>& nodes, const GraphNode& node, std::int64_t samples,
+                                std::int64_t element_bytes) {
+  if (node.layer)
+    return workspace_bytes(layer_program(*node.layer, {.microbatch = samples}), Pass::kInputGrad, element_bytes);
   std::int64_t elements = 0;
   for (const int input : node.inputs)
     if (nodes[input].needs_grad) elements += samples * element_count(nodes[input].shape);
-  return node.op == "flatten" ? 0 : elements;
+  return node.op == "flatten" ? 0 : elements * element_bytes;
 }
 
 }  // namespace
@@ -111,7 +113,7 @@ std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes
       const KeptByNode& own = kept[static_cast<std::size_t>(i - begin)];
       for (const ParameterTensor& tensor : nodes[i].parameters) footprint.parameters += element_count(tensor);
       footprint.backward_workspace_bytes =
-          std::max(footprint.backward_workspace_bytes, backward_workspace(nodes, nodes[i], samples) * element_bytes);
+          std::max(footprint.backward_workspace_bytes, backward_workspace(nodes, nodes[i], samples, element_bytes));
       (rebuilt ? footprint.rebuilt_bytes : footprint.kept_bytes) += own.own_bytes;
       footprint.released_at_input_grad_bytes += own.own_released_at_input_grad;
       if (rebuilt) {

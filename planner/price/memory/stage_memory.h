@@ -11,8 +11,9 @@
 // block of 2048 (Dettmers et al. 2022). Adafactor's are the sums of a matrix by row and by column in fp32, and the
 // second moment of a vector (Shazeer & Stern 2018).
 //
-// Activations are the tensors that kernels/layer/layer.h lists as saved (Korthikanti et al. 2022, section 4, without
-// dropout and, since attention is fused, without the s^2 term), except those that recomputation drops:
+// Activations are the tensors that the layer's program keeps for its backward (kernels/layer/program/saved_tensors.h;
+// Korthikanti et al. 2022, section 4, without dropout and, since attention is fused, without the s^2 term), except those
+// that recomputation drops:
 //   none       all are kept
 //   selective  the outputs of norms and of the MLP's activation are dropped; one layer's are rebuilt at a time
 //   full       each transformer layer keeps its input; one layer is rebuilt at a time
@@ -22,7 +23,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/cost_table.h"
@@ -46,13 +47,13 @@ inline std::int64_t largest_share(std::int64_t total, int parts) {
 struct LayerFootprint {
   std::int64_t parameters = 0;  ///< besides those of routed experts
   std::int64_t expert_parameters = 0;
-  std::int64_t optimizer_bytes = 0;  ///< bytes of the state of all of them
-  std::int64_t kept_bytes = 0;       ///< bytes of a micro-batch from F to the last backward part
+  std::int64_t optimizer_bytes = 0;         ///< bytes of the state of the former
+  std::int64_t expert_optimizer_bytes = 0;  ///< and of the latter
+  std::int64_t kept_bytes = 0;              ///< bytes of a micro-batch from F to the last backward part
   std::int64_t rebuilt_bytes = 0;
   std::int64_t released_at_input_grad_bytes = 0;
   std::int64_t forward_workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
-  std::int64_t gathered_bytes = 0;  ///< bytes of the residual stream over the tensor group, under sequence parallelism
   std::int64_t output_bytes = 0;
   bool rebuilt_whole = false;  ///< full recomputation rebuilds all but its input
 };
@@ -70,8 +71,5 @@ StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& t
 
 /// Returns the work of one micro-batch under that layout.
 LayerWork work_of(const TrainingSpec& training, const Layout& layout);
-
-/// Returns the work of one context rank of Plumb's own executor: its sequences have 1/c of the tokens.
-LayerWork context_share(LayerWork work);
 
 }}  // namespace plumb::planner

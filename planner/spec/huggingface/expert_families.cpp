@@ -159,9 +159,11 @@ ModelSpec deepseek_v2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// DeepSeek-V3's multi-token prediction module and its routers' bias are left out.
+/// DeepSeek-V3's multi-token prediction module is left out.
 ModelSpec deepseek_v3(HuggingFaceConfig& config) {
   ModelSpec model = deepseek(config, 256, 8, 2048, 1, 3);
+  model.router = RouterKind::kSigmoid;
+  model.selection_bias = true;
   model.renormalised = config.flag_or("norm_topk_prob", true);
   return model;
 }

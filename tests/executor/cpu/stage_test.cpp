@@ -3,8 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <thread>
 #include <utility>
 
+#include "executor/monotonic_clock.h"
+#include "executor/transport/in_process_transport.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {
@@ -82,7 +86,7 @@ std::vector<KernelCall> expected_calls(const std::vector<Layer>& layers, Pass pa
 std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad, std::int64_t element_bytes = 4) {
   std::int64_t bytes = 0;
   for (const Layer& layer : layers)
-    for (const SavedTensor& tensor : saved_tensors(layer, work_of(layers)))
+    for (const SavedTensor& tensor : saved_tensors(layer_program(layer, work_of(layers))))
       if (after_input_grad ? tensor.needed_by_weight_grad : !tensor.from_input_grad)
         bytes += tensor.elements * (tensor.single_precision ? 4 : element_bytes);
   return bytes;
@@ -145,24 +149,25 @@ TEST_CASE("in 16 bits a stage keeps these tensors in 2 bytes an element, but for
     }
 }
 
-TEST_CASE("the temporaries of a block are those that workspace_elements counts") {
+TEST_CASE("the temporaries of a block are those that workspace_bytes counts") {
   for (const TransformerLayer& block :
        {llama_block(), gpt_block(), neox_block(), mixtral_block(), dropless_shared_block(),
         std::get<TransformerLayer>(with_dropout(gpt_model())[1]),
         std::get<TransformerLayer>(with_dropout(mixtral_model())[2])}) {
+    const LayerProgram program = layer_program(block, work_of({block}));
     TensorPool pool;
     CpuStage stage(options_for({block}), pool);
     stage.begin(0);
     const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements(0);
     pool.reset_peak();
     Tensor output = stage.forward(0, pool.take_zeros(stage.input_elements(0)));
-    CHECK(pool.peak_bytes() - before == saved_bytes({block}, false) + message_bytes +
-                                            4 * workspace_elements(block, work_of({block}), Pass::kForward));
+    CHECK(pool.peak_bytes() - before ==
+          saved_bytes({block}, false) + message_bytes + workspace_bytes(program, Pass::kForward, 4));
     output = {};
     pool.reset_peak();
     Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements(0)));
     const std::int64_t bound =
-        saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, work_of({block}), Pass::kInputGrad);
+        saved_bytes({block}, false) + message_bytes + workspace_bytes(program, Pass::kInputGrad, 4);
     // The statistics and the log-sum-exp may be gone already when the largest temporaries exist.
     const std::int64_t small_tensors = 4 * (2 * 14 * 2 + 4 * 28 + 8);
     CHECK(pool.peak_bytes() - before <= bound);
@@ -170,7 +175,52 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
     pool.reset_peak();
     const std::int64_t live = pool.live_bytes();
     stage.weight_grad(0);
-    CHECK(pool.peak_bytes() == live + 4 * workspace_elements(block, work_of({block}), Pass::kWeightGrad));
+    CHECK(pool.peak_bytes() == live + workspace_bytes(program, Pass::kWeightGrad, 4));
+  }
+}
+
+TEST_CASE("tensor ranks that divide rows take the temporaries of their program, gathered rows among them") {
+  constexpr int kRanks = 2;
+  const LayerWork work{.microbatch = 2, .sequence = 8, .tensor_parallel = kRanks, .sequence_parallel = true};
+  for (const TransformerLayer& block :
+       {llama_block(), gpt_block(), neox_block(), std::get<TransformerLayer>(with_dropout(gpt_model())[1])}) {
+    const LayerProgram program = layer_program(block, work);
+    std::int64_t saved = 0;
+    for (const SavedTensor& tensor : saved_tensors(program))
+      if (!tensor.from_input_grad) saved += tensor.bytes(4);
+    std::array<std::int64_t, kRanks> forward{}, backward{};
+    const Clock clock = monotonic_clock();
+    InProcessTransport transport({.ranks = kRanks}, clock);
+    const auto measure = [&](int rank) {
+      TensorPool pool;
+      Communicator group(transport, {"group", {0, 1}}, rank, clock);
+      CpuStageOptions options = options_for({block});
+      options.groups.tensor = &group;
+      options.sequence = work.sequence;
+      options.sequence_parallel = true;
+      CpuStage stage(std::move(options), pool);
+      stage.begin(0);
+      const std::int64_t before = pool.live_bytes(), message = 4 * stage.input_elements(0);
+      const auto at = static_cast<std::size_t>(rank);
+      pool.reset_peak();
+      Tensor output = stage.forward(0, pool.take_zeros(stage.input_elements(0)));
+      forward[at] = pool.peak_bytes() - before - saved - message;
+      output = {};
+      pool.reset_peak();
+      Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements(0)));
+      backward[at] = pool.peak_bytes() - before - saved - message;
+      stage.weight_grad(0);
+    };
+    std::thread other(measure, 1);
+    measure(0);
+    other.join();
+    // Statistics and log-sum-exp may be gone already when the largest temporaries exist.
+    const std::int64_t small_tensors = 4 * (2 * 16 * 2 + 4 * 16 + 8);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      CHECK(forward[static_cast<std::size_t>(rank)] == workspace_bytes(program, Pass::kForward, 4));
+      CHECK(backward[static_cast<std::size_t>(rank)] <= workspace_bytes(program, Pass::kInputGrad, 4));
+      CHECK(backward[static_cast<std::size_t>(rank)] >= workspace_bytes(program, Pass::kInputGrad, 4) - small_tensors);
+    }
   }
 }
 
@@ -291,7 +341,7 @@ TEST_CASE("selective recomputation lets go of norm outputs and activations, exac
   for (const TransformerLayer& block :
        {llama_block(), gpt_block(), neox_block(), mixtral_block(), shared_expert_block()}) {
     std::int64_t dropped = 0;
-    for (const SavedTensor& tensor : saved_tensors(block, work_of({block})))
+    for (const SavedTensor& tensor : saved_tensors(layer_program(block, work_of({block}))))
       if (tensor.name == "norm1 output" || tensor.name == "norm2 output" || tensor.name == "activation" ||
           tensor.name == "shared activation")
         dropped += 4 * tensor.elements;

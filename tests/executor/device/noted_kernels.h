@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/device/kernels/device_kernels.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb::test {
 

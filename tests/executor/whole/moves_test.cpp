@@ -43,17 +43,19 @@ constexpr LayerWork kWork{.microbatch = 2, .sequence = 7};
 std::int64_t activation_bytes(const std::vector<Layer>& layers) {
   std::int64_t elements = 0;
   for (const Layer& layer : layers)
-    for (const SavedTensor& tensor : saved_tensors(layer, kWork)) elements += tensor.elements;
+    for (const SavedTensor& tensor : saved_tensors(layer_program(layer, kWork)))
+      if (!tensor.from_input_grad) elements += tensor.elements;
   return 4 * elements;
 }
 
 /// Returns by how much two peaks may differ besides, if one is in a forward and the other in a backward: by
 /// temporaries, and by the message that only one of them has.
 std::int64_t temporary_bytes(const Layer& block) {
-  std::int64_t elements = 0;
+  const LayerProgram program = layer_program(block, kWork);
+  std::int64_t bytes = 0;
   for (const Pass pass : {Pass::kForward, Pass::kInputGrad, Pass::kWeightGrad})
-    elements = std::max(elements, workspace_elements(block, kWork, pass));
-  return 4 * (elements + output_elements(block, kWork));
+    bytes = std::max(bytes, workspace_bytes(program, pass, 4));
+  return bytes + 4 * output_elements(block, kWork);
 }
 
 std::vector<int> predicted_activations(const Schedule& lowered) {

@@ -255,4 +255,34 @@ TEST_CASE("layers that see the whole past need others that do not") {
   CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("full_attention_every"), SpecError);
 }
 
+TEST_CASE("gpt-oss with its sinks and the biases of its routers and experts has the parameters of its model card") {
+  ModelSpec model = preset_model("gpt-oss-120b");
+  model.sinks = model.router_bias = model.expert_bias = true;
+  CHECK(model_parameter_count(model) == 116'829'156'672);  // OpenAI 2025, table 1: 116.83 B
+  CHECK(parse_model(to_json(model).dump(), "again") == model);
+}
+
+TEST_CASE("options of routers and scores reach the layers, and what no executor runs is named") {
+  ModelSpec model = preset_model("mixtral-nano");
+  CHECK(missing_kernels(model).part.empty());
+  model.router = RouterKind::kSigmoid;
+  model.selection_bias = true;
+  model.attention_softcap = 50;
+  model.logit_softcap = 30;
+  CHECK(parse_model(to_json(model).dump(), "again") == model);
+  const std::vector<Layer> layers = model_layers(model);
+  const auto& block = std::get<TransformerLayer>(layers[1]);
+  CHECK(block.router == RouterKind::kSigmoid);
+  CHECK(block.selection_bias);
+  CHECK(block.attention_softcap == 50);
+  CHECK(std::get<HeadLayer>(layers.back()).softcap == 30);
+  CHECK(missing_kernels(model).part == "soft-capped scores");
+  model.attention_softcap = 0;
+  CHECK(missing_kernels(model).part == "a sigmoid router");
+  model.router = RouterKind::kSoftmax;
+  CHECK(missing_kernels(model).part == "a bias on its picks");
+  model.selection_bias = false;
+  CHECK(missing_kernels(model).part == "soft-capped logits");
+}
+
 }  // namespace plumb::test

@@ -3,7 +3,7 @@
     python3 tests/tools/torch/oracle.py > tests/tools/torch/oracle.json
 
 The models are written in PyTorch from their papers. They take from Plumb the initial weights and the data, which a
-counter generator defines (kernels/counter_random.h), and the layout of each parameter (kernels/layer/layer.h).
+counter generator defines (kernels/counter_random.h), and the layout of each parameter (kernels/layer.h).
 Everything is computed in double precision. For each parameter tensor the file has the largest magnitude, the Euclidean
 norm and the elements (2 j + 1) count / 12, j = 0..5. Gradients are those of the first and the last step. Adafactor and
 Lion, which PyTorch 1.13 does not have, follow their papers.

@@ -95,7 +95,8 @@ TEST_CASE("slices of a micro-batch keep as many bytes of its sequences as are co
                                  .gradient_scales = std::vector<float>(4, 1.0F)});
         SequenceBytes counted;
         for (const Layer& layer : model) {
-          const SequenceBytes own = sequence_bytes(layer, work_under(division), half ? 2 : 4);
+          const SequenceBytes own =
+              sequence_bytes(layer_program(layer, work_under(division), Machine::kDevice), half ? 2 : 4);
           counted.kept += own.kept;
           counted.gradients += own.gradients;
         }

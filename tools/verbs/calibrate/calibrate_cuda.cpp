@@ -14,7 +14,7 @@
 #include "executor/device/measure/measure_device.h"
 #include "executor/device/open_cuda_library.h"
 #include "executor/transport/transport.h"
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/calibrate/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
@@ -112,7 +112,7 @@ TextTable rates_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
     if (sample.kernel == "message")
       copied = std::max(copied, 2 * static_cast<double>(sample.shape[0]) / sample.median.count());
     if (sample.busy_ranks > 1) continue;
-    for (int kind = 0; kind < kKernelKindCount; ++kind) {
+    for (int kind = 0; kind < kDeviceKernelKindCount; ++kind) {
       if (kernel_name(static_cast<KernelKind>(kind)) != sample.kernel) continue;
       const KernelCall call = kernel_call(static_cast<KernelKind>(kind), sample.shape);
       const auto known = std::ranges::find(largest, call.kind, [](const auto& one) { return one.first.kind; });

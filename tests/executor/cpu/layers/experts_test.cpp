@@ -153,7 +153,7 @@ std::vector<std::int64_t> stashed(const TransformerLayer& block, int ranks, bool
 
 std::int64_t mixture_saved_bytes(const TransformerLayer& block, const LayerWork& work) {
   std::int64_t elements = 0;
-  for (const SavedTensor& tensor : saved_tensors(block, work))
+  for (const SavedTensor& tensor : saved_tensors(layer_program(block, work)))
     if (!tensor.from_input_grad) elements += tensor.elements;
   return 4 * elements;
 }

@@ -111,7 +111,7 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
   std::set<std::string> kinds;
   const DeviceMeasurement least = measure_device(hurried, options);
   for (const KernelSample& sample : least.measurement.samples) kinds.insert(sample.kernel);
-  CHECK(kinds.size() == kKernelKindCount + 1);  // every kind of kernel, and copies
+  CHECK(kinds.size() == kDeviceKernelKindCount + 1);  // every kind of kernel, and copies
   // Every form of products is measured, too: a planner prices whether they take in the kernels that follow them.
   CHECK(least.measurement.samples.size() == kinds.size() - 1 + 5 + 3);
 }
@@ -119,7 +119,7 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
 TEST_CASE("a device's ladder has every kind and form of kernel, and a measurement needs a part and a time") {
   std::set<KernelKind> kinds;
   for (const KernelCall& call : device_kernel_ladder()) kinds.insert(call.kind);
-  for (int kind = 0; kind < kKernelKindCount; ++kind) CHECK(kinds.contains(static_cast<KernelKind>(kind)));
+  for (int kind = 0; kind < kDeviceKernelKindCount; ++kind) CHECK(kinds.contains(static_cast<KernelKind>(kind)));
   std::set<std::int64_t> forms;
   for (const KernelCall& call : device_kernel_ladder())
     if (call.kind == KernelKind::kGemm) forms.insert(call.shape[4]);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/device/run_device.h"
-#include "kernels/layer/fused_kernels.h"
+#include "kernels/layer.h"
 #include "tests/executor/device/host_machine.h"
 #include "tests/executor/device/noted_kernels.h"
 #include "tests/executor/small_model.h"
@@ -71,12 +71,27 @@ void leave_out_unlisted(std::vector<NotedKernel>& calls, const RunSpec& spec, co
   }
 }
 
+/// The kernels of one layer, in the order in which each pass runs them.
+struct LayerKernels {
+  std::vector<KernelCall> forward;
+  std::vector<KernelCall> input_grad;
+  std::vector<KernelCall> weight_grad;
+  std::vector<KernelCall> rebuild_selective;
+};
+
 /// The lists of a stage's layers, put together as its calls are.
 class StageLists {
  public:
   StageLists(const std::vector<Layer>& layers, const LayerWork& work, Recompute rebuild, bool is_first, bool is_last)
       : rebuild_(rebuild) {
-    for (const Layer& layer : layers) lists_.push_back(fused_kernels(layer, work, rebuild == Recompute::kSelective));
+    for (const Layer& layer : layers) {
+      const LayerProgram program = fused_program(layer, work, rebuild == Recompute::kSelective);
+      lists_.push_back({.forward = kernels_of(program, Pass::kForward),
+                        .input_grad = kernels_of(program, Pass::kInputGrad),
+                        .weight_grad = kernels_of(program, Pass::kWeightGrad),
+                        .rebuild_selective =
+                            recomputed_kernels(layer_program(layer, work, Machine::kDevice), Recompute::kSelective)});
+    }
     if (!is_first) input_ = kernel_call(KernelKind::kCopy, {input_elements(layers.front(), work)});
     if (!is_last) output_gradient_ = kernel_call(KernelKind::kCopy, {output_elements(layers.back(), work)});
   }

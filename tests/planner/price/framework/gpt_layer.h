@@ -1,7 +1,7 @@
 #pragma once
 // The layers and the stack from which the tests of frameworks start.
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "kernels/layer/layer.h"
+#include "kernels/layer.h"
 
 namespace plumb::test {
 namespace {
@@ -63,7 +63,7 @@ TEST_CASE("a convolution and a pooling hand on their windows, and take what they
 
 TEST_CASE("a ReLU costs a bit an element, and without an input gradient the convolution's input pass is the ReLU's") {
   ConvolutionLayer layer{.height = 8, .width = 8, .channels = 1, .filters = 4, .kernel = 1, .input_grad = false};
-  const std::vector<SavedTensor> saved = saved_tensors(layer, {});
+  const std::vector<SavedTensor> saved = saved_tensors(layer_program(layer, {}));
   CHECK(saved[1].elements == 8 * 8 * 4 / 32);
   CHECK(layer_kernels(layer, {}, Pass::kInputGrad).size() == 1);
   layer.relu = false;

@@ -1,0 +1,43 @@
+#pragma once
+// The two halves of a decoder block between its norms and its residual sums: attention or latent attention, and an MLP
+// or a mixture of experts. Each has a file, which emits the half's steps of all passes.
+
+#include <memory>
+
+#include "kernels/layer/emit/program_builder.h"
+
+namespace plumb { inline namespace kernels {
+
+class BlockPart {
+ public:
+  virtual ~BlockPart() = default;
+
+  /// Emits the forward and returns its result [R, h], summed over the tensor group. input: norm's output [R, h]
+  virtual int forward(ProgramBuilder& builder, int input) = 0;
+
+  /// Adds the output's bias, if there is one, to the result.
+  virtual void add_output_bias(ProgramBuilder&, int) const {}
+
+  /// Emits the input gradient and returns it [R, h], summed. output_gradient: [R, h]
+  virtual int input_grad(ProgramBuilder& builder, int output_gradient) = 0;
+
+  /// Emits the weight gradients. input: [R, h] what forward() got
+  virtual void weight_grad(ProgramBuilder& builder, int output_gradient, int input) const = 0;
+};
+
+// These declare the half's parameters.
+std::unique_ptr<BlockPart> attention_part(ProgramBuilder& builder, const TransformerLayer& layer);
+std::unique_ptr<BlockPart> latent_attention_part(ProgramBuilder& builder, const TransformerLayer& layer);
+std::unique_ptr<BlockPart> mlp_part(ProgramBuilder& builder, const TransformerLayer& layer);
+std::unique_ptr<BlockPart> experts_part(ProgramBuilder& builder, const TransformerLayer& layer);
+
+/// Returns the name of an MLP's first product.
+inline const char* up_name(const TransformerLayer& layer) {
+  return layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
+}
+
+inline std::int64_t is_gated(const TransformerLayer& layer) {
+  return layer.mlp == MlpKind::kSwiglu ? 1 : 0;
+}
+
+}}  // namespace plumb::kernels

@@ -1,0 +1,126 @@
+// Emits a decoder block: norm, attention, residual sum, norm, MLP or experts, residual sum; or, with a parallel residual,
+// both halves from the block's input, and their sum.
+//
+// Gradients take the place of tensors that are not needed any more. After the input gradient the residual holds the
+// gradient between the halves. On the host the input holds the gradient of the input; on a device that gradient lies
+// with the layer before, and results of products wait beside the residual sums instead of becoming them.
+
+#include "kernels/layer/emit/block_part.h"
+
+namespace plumb { inline namespace kernels {
+namespace {
+
+class DecoderBlock {
+ public:
+  DecoderBlock(ProgramBuilder& builder, const TransformerLayer& layer)
+      : builder_(builder),
+        layer_(layer),
+        norm1_(builder.norm("norm1", layer.norm, layer.hidden)),
+        attention_(layer.kv_rank > 0 ? latent_attention_part(builder, layer) : attention_part(builder, layer)),
+        norm2_(builder.norm("norm2", layer.norm, layer.hidden)),
+        feed_forward_(layer.experts > 0 ? experts_part(builder, layer) : mlp_part(builder, layer)) {}
+
+  void forward() {
+    builder_.begin(Pass::kForward);
+    input_ = builder_.input(builder_.own_rows(), layer_.hidden);
+    norm1_output_ = stream("norm1 output");
+    builder_.norm_forward(norm1_, input_, norm1_output_);
+    const int attended = branch(*attention_, Section::kAttention, norm1_output_, "attention dropout");
+    residual_ = add_residual(input_, attended, layer_.parallel_residual ? "partial sum" : "residual");
+    norm2_output_ = stream("norm2 output");
+    builder_.norm_forward(norm2_, mlp_input(), norm2_output_);
+    const int made = branch(*feed_forward_, Section::kFeedForward, norm2_output_, "feed-forward dropout");
+    builder_.program().output = add_residual(residual_, made, "output");
+  }
+
+  void input_grad() {
+    builder_.begin(Pass::kInputGrad);
+    output_gradient_ = builder_.output_gradient(builder_.own_rows(), layer_.hidden);
+    const int made_gradient = dropped(output_gradient_, "feed-forward dropout");
+    const int dnorm2 = branch_gradient(*feed_forward_, Section::kFeedForward, made_gradient);
+    hold(made_gradient);
+    stream_gradient_ =
+        layer_.parallel_residual ? stream("stream gradient") : builder_.in_place_of("residual gradient", residual_);
+    builder_.norm_backward(norm2_, dnorm2, output_gradient_, mlp_input(), stream_gradient_);
+    const int attended_gradient = dropped(attention_gradient(), "attention dropout");
+    const int dnorm1 = branch_gradient(*attention_, Section::kAttention, attended_gradient);
+    const int dx = builder_.on_device() ? stream("input gradient") : builder_.in_place_of("input gradient", input_);
+    builder_.norm_backward(norm1_, dnorm1, stream_gradient_, input_, dx);
+    builder_.program().input_gradient = dx;
+  }
+
+  void weight_grad() const {
+    builder_.begin(Pass::kWeightGrad);
+    branch_weights(*feed_forward_, Section::kFeedForward, output_gradient_, norm2_output_, "feed-forward dropout");
+    branch_weights(*attention_, Section::kAttention, attention_gradient(), norm1_output_, "attention dropout");
+    hold(output_gradient_);
+  }
+
+ private:
+  int stream(const char* name) const { return builder_.tensor(name, builder_.own_rows(), layer_.hidden); }
+  int mlp_input() const { return layer_.parallel_residual ? input_ : residual_; }
+  int attention_gradient() const { return layer_.parallel_residual ? output_gradient_ : stream_gradient_; }
+
+  int branch(BlockPart& part, Section section, int normed, const char* dropout) const {
+    builder_.enter(section);
+    const int made = part.forward(builder_, normed);
+    builder_.enter(Section::kLayer);
+    part.add_output_bias(builder_, made);
+    if (layer_.dropout > 0) builder_.dropout(dropout, made, made);
+    return made;
+  }
+
+  int add_residual(int past, int made, const char* name) const {
+    const int sum = builder_.on_device() ? stream(name) : builder_.in_place_of(name, made);
+    builder_.kernel(name, kernel_call(KernelKind::kResidualAdd, {builder_.own_rows(), layer_.hidden}), {past, made},
+                    {sum});
+    return sum;
+  }
+
+  /// Returns the gradient of a branch before its dropout.
+  int dropped(int gradient, const char* dropout) const {
+    if (layer_.dropout == 0) return gradient;
+    const int before = builder_.temporary(Room::kDropped, std::string("gradient before ") + dropout,
+                                          builder_.own_rows(), layer_.hidden);
+    builder_.dropout(dropout, gradient, before);
+    return before;
+  }
+
+  /// Keeps a gradient until the last step so far: executors let go of it when a part's steps are done.
+  void hold(int gradient) const { builder_.program().steps.back().holds.push_back(gradient); }
+
+  int branch_gradient(BlockPart& part, Section section, int gradient) const {
+    builder_.enter(section);
+    const int dnorm = part.input_grad(builder_, gradient);
+    builder_.enter(Section::kLayer);
+    return dnorm;
+  }
+
+  void branch_weights(const BlockPart& part, Section section, int gradient, int normed, const char* dropout) const {
+    const int before = dropped(gradient, dropout);
+    builder_.enter(section);
+    part.weight_grad(builder_, before, normed);
+    builder_.enter(Section::kLayer);
+  }
+
+  ProgramBuilder& builder_;
+  const TransformerLayer& layer_;
+  Norm norm1_;
+  std::unique_ptr<BlockPart> attention_;
+  Norm norm2_;
+  std::unique_ptr<BlockPart> feed_forward_;
+  int input_ = -1, norm1_output_ = -1, residual_ = -1, norm2_output_ = -1;
+  int output_gradient_ = -1, stream_gradient_ = -1;
+};
+
+}  // namespace
+
+void emit(ProgramBuilder& builder, const TransformerLayer& layer) {
+  DecoderBlock block(builder, layer);
+  if (builder.parameters_only()) return;
+  block.forward();
+  block.input_grad();
+  block.weight_grad();
+}
+
+}}  // namespace plumb::kernels

@@ -1,0 +1,417 @@
+// Emits a mixture of experts, which takes the place of a block's MLP (Shazeer et al. 2017; shared experts: Dai et al.
+// 2024). T tokens that each pick k of E experts make R = T k picks. The experts of a rank have as many rows if the load
+// is even: with expert parallelism a rank's own rows depend on the router, and the rows of its group add up to R for
+// each of its ranks. A pick that the capacity drops leaves its row unused. Tensor ranks have all tokens and f/t channels
+// of each expert; the first alone adds the router's gradient.
+//
+// A device makes room for the most rows that a router may send, and its kernels for routes, rows and products of
+// experts are its own. On a host the kernels of the picks' weights are part of their neighbours.
+
+#include "kernels/layer/emit/block_part.h"
+#include "kernels/layer/expert_rows.h"
+
+namespace plumb { inline namespace kernels {
+namespace {
+
+class Experts : public BlockPart {
+ public:
+  Experts(ProgramBuilder& builder, const TransformerLayer& layer)
+      : layer_(layer),
+        local_(builder.share_of(layer).experts),
+        ffn_(builder.share_of(layer).expert_ffn),
+        up_width_(up_products(layer) * ffn_),
+        shared_ffn_(builder.share_of(layer).shared_ffn),
+        picks_(builder.tokens() * layer.experts_per_token),
+        room_(room(builder)) {
+    const std::string up = up_name(layer);
+    router_ = builder.product("router", layer.experts, layer.hidden, -1, layer.router_bias);
+    up_ = experts_product(builder, "experts." + up, up_width_, layer.hidden, 1);
+    down_ = experts_product(builder, "experts.down", layer.hidden, ffn_, 2);
+    if (!has_shared()) return;
+    shared_up_ = builder.product("shared." + up, up_products(layer) * shared_ffn_, layer.hidden, 0, false);
+    shared_down_ = builder.product("shared.down", layer.hidden, shared_ffn_, 1, false);
+  }
+
+  int forward(ProgramBuilder& builder, int input) override;
+  int input_grad(ProgramBuilder& builder, int output_gradient) override;
+  void weight_grad(ProgramBuilder& builder, int output_gradient, int input) const override;
+
+ private:
+  bool has_shared() const { return layer_.shared_ffn > 0; }
+  static bool is_spread(const ProgramBuilder& builder) { return builder.work().experts.parallel > 1; }
+
+  /// Rows for which the experts of this rank have memory.
+  std::int64_t room(const ProgramBuilder& builder) const {
+    const LayerWork& work = builder.work();
+    if (!builder.on_device() || !is_spread(builder)) return picks_;
+    const RoutedTokens tokens{
+        .sequences = work.microbatch, .tokens = work.sequence / work.context_parallel, .sequence = work.sequence};
+    return work.experts.parallel * most_rows_to_expert_rank(layer_, tokens, work.experts.parallel);
+  }
+
+  Product experts_product(ProgramBuilder& builder, const std::string& name, std::int64_t out, std::int64_t in,
+                          int split) const {
+    Product product{.name = name, .out = out, .in = in};
+    product.weight = builder.parameter(name + ".weight", {local_, out, in}, split, true);
+    if (layer_.expert_bias) product.bias = builder.parameter(name + ".bias", {local_, out}, split == 1 ? 1 : -1, true);
+    return product;
+  }
+
+  /// Returns the products of one matrix of all local experts, whose rows are even.
+  KernelCall experts_call(const ProgramBuilder& builder, std::int64_t out, std::int64_t in, GemmForm form) const {
+    const KernelKind kind = builder.on_device() ? KernelKind::kExpertProducts : KernelKind::kGemm;
+    const std::int64_t rows = (picks_ + local_ - 1) / local_;
+    const auto number = static_cast<std::int64_t>(form);
+    if (form == GemmForm::kWeightGrad) return kernel_call(kind, {out, in, rows, local_, number});
+    return kernel_call(kind, {rows, out, in, local_, number});
+  }
+  KernelCall router_call(const ProgramBuilder& builder, GemmForm form) const {
+    const std::int64_t tokens = builder.tokens(), experts = layer_.experts, h = layer_.hidden;
+    if (builder.on_device())
+      return kernel_call(KernelKind::kRouterProduct, {tokens, experts, h, static_cast<std::int64_t>(form)});
+    if (form == GemmForm::kForward) return gemm_call(tokens, experts, h, form);
+    if (form == GemmForm::kInputGrad) return gemm_call(tokens, h, experts, form);
+    return gemm_call(experts, h, tokens, form);
+  }
+  KernelCall rows_call(std::int64_t columns) const { return kernel_call(KernelKind::kCopyRows, {picks_, columns}); }
+
+  static std::vector<int> with(std::vector<int> first, const std::vector<int>& others) {
+    first.insert(first.end(), others.begin(), others.end());
+    return first;
+  }
+
+  void route(ProgramBuilder& builder, int rows);
+  void add_expert_bias(ProgramBuilder& builder, const Product& product, int rows) const;
+  void activate(ProgramBuilder& builder);
+  int to_experts(ProgramBuilder& builder, int rows, const char* name, const char* sent_name);
+  int from_experts(ProgramBuilder& builder, int by_expert);
+  int expert_input_grad(ProgramBuilder& builder, int rows);
+  void send_weights(ProgramBuilder& builder);
+  void return_weights(ProgramBuilder& builder);
+  void router_input_grad(ProgramBuilder& builder, int dinput);
+  void shared_input_grad(ProgramBuilder& builder, int dinput, int rows);
+  void add(ProgramBuilder& builder, const char* name, int to, int part) const {
+    builder.kernel(name, kernel_call(KernelKind::kResidualAdd, {builder.tokens(), layer_.hidden}), {to, part}, {to});
+  }
+
+  static void all_to_all(ProgramBuilder& builder, const std::string& name, std::int64_t elements, StoredType type,
+                         std::vector<int> reads, std::vector<int> writes) {
+    builder.exchange(
+        name, {.kind = ExchangeKind::kAllToAll, .group = ExchangeGroup::kExpert, .elements = elements, .type = type},
+        std::move(reads), std::move(writes));
+  }
+
+  const TransformerLayer& layer_;
+  std::int64_t local_;       // experts of this rank
+  std::int64_t ffn_;         // channels of one expert
+  std::int64_t up_width_;    // ffn_, or twice as many if gated
+  std::int64_t shared_ffn_;  // channels of the shared expert
+  std::int64_t picks_;       // R
+  std::int64_t room_;
+  Product router_, up_, down_, shared_up_, shared_down_;
+
+  int probabilities_ = -1;      // [T, E]
+  std::vector<int> routes_;     // what dispatch and combination read
+  std::vector<int> by_expert_;  // rows of each expert, which products read
+  int received_ = -1;           // a device's places of received rows
+  int expert_input_ = -1, before_ = -1, activation_ = -1, shared_before_ = -1, shared_activation_ = -1;
+  int weights_ = -1;           // weights of picks, by the experts' rows
+  int weight_gradients_ = -1;  // [R], by the experts' rows, then by pick
+  int score_gradient_ = -1, expert_output_gradient_ = -1, before_gradient_ = -1, shared_before_gradient_ = -1;
+};
+
+/// Computes the picks of each token, their places among the experts' rows, and the rows of each expert.
+void Experts::route(ProgramBuilder& builder, int rows) {
+  const std::int64_t tokens = builder.tokens(), experts = layer_.experts;
+  const std::int64_t lists = builder.work().microbatch * experts;
+  probabilities_ = builder.tensor("router probabilities", tokens, experts, StoredType::kSingle);
+  builder.kernel("router", router_call(builder, GemmForm::kForward), {rows}, {probabilities_}).parameters = {
+      router_.weight};
+  builder.add_bias(router_, probabilities_);
+  std::vector<int> reads = {probabilities_}, writes = {probabilities_};
+  if (layer_.selection_bias)
+    reads.push_back(builder.tensor("selection bias", 1, experts, StoredType::kSingle, Origin::kHeld));
+  if (builder.on_device()) {
+    routes_ = {builder.tensor("picks", picks_, 1, StoredType::kInteger),
+               builder.tensor("pick weights", picks_, 1, StoredType::kSingle),
+               builder.tensor("places", picks_, 1, StoredType::kInteger),
+               builder.tensor("expert loads", lists, 1, StoredType::kInteger)};
+    by_expert_ = {builder.tensor("expert bounds", experts + 1, 1, StoredType::kInteger)};
+  } else {
+    routes_ = {builder.tensor("routes", 2 * picks_ + lists, 1, StoredType::kInteger)};
+    by_expert_ = {builder.tensor("expert rows", 2, experts, StoredType::kInteger)};
+  }
+  writes.insert(writes.end(), routes_.begin(), routes_.end());
+  writes.insert(writes.end(), by_expert_.begin(), by_expert_.end());
+  builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, experts, layer_.experts_per_token}),
+                 std::move(reads), std::move(writes));
+  const int context = builder.work().context_parallel;
+  if (context > 1) {  // a capacity counts the picks of whole sequences
+    const int whole = builder.tensor("picks of whole sequences", picks_ * context, 1, StoredType::kInteger);
+    builder.exchange("picks of whole sequences",
+                     {.kind = ExchangeKind::kAllGather,
+                      .group = ExchangeGroup::kContext,
+                      .elements = picks_ * context,
+                      .type = StoredType::kInteger},
+                     {routes_.front()}, {whole});
+  }
+  if (!is_spread(builder)) return;
+  std::vector<int> reads_of_exchange = with(routes_, by_expert_);
+  std::vector<int> received = by_expert_;
+  if (builder.on_device()) {
+    received_ = builder.tensor("places of received rows", room_, 1, StoredType::kInteger);
+    by_expert_.insert(by_expert_.begin(),
+                      builder.tensor("bounds of received rows", local_ + 1, 1, StoredType::kInteger));
+    received = {received_, by_expert_.front()};
+  }
+  received.push_back(builder.tensor("rows for each rank", 2, experts, StoredType::kInteger));
+  builder.exchange("rows for each rank",
+                   {.kind = ExchangeKind::kAllToAll,
+                    .group = ExchangeGroup::kExpert,
+                    .elements = experts,
+                    .type = StoredType::kInteger},
+                   std::move(reads_of_exchange), std::move(received));
+}
+
+/// Puts a row of each pick's token at the pick's place, and exchanges them. Returns the rows by expert.
+int Experts::to_experts(ProgramBuilder& builder, int rows, const char* name, const char* sent_name) {
+  const std::int64_t h = layer_.hidden;
+  const int by_expert = builder.tensor(name, room_, h);
+  if (!is_spread(builder)) {
+    builder.kernel(name, rows_call(h), with({rows}, routes_), {by_expert});
+    return by_expert;
+  }
+  const int sent = builder.temporary(Room::kExpertRows, sent_name, room_, h);
+  builder.kernel(name, rows_call(h), with({rows}, routes_), {sent});
+  std::vector<int> reads = {sent}, writes = {by_expert};
+  if (builder.on_device()) {
+    reads.push_back(received_);
+    writes.push_back(builder.temporary(Room::kTravelling, std::string(name) + " by rank", room_, h));
+  }
+  all_to_all(builder, sent_name, picks_ * h, StoredType::kElement, std::move(reads), std::move(writes));
+  return by_expert;
+}
+
+/// Exchanges rows by expert back to the ranks of their tokens. On a device they replace the rows that were sent.
+int Experts::from_experts(ProgramBuilder& builder, int by_expert) {
+  if (!is_spread(builder)) return by_expert;
+  const std::string name = builder.at(by_expert).name + " returned";
+  const int travelling = builder.temporary(Room::kTravelling, name, room_, layer_.hidden);
+  const int returned = builder.on_device() ? by_expert : travelling;
+  std::vector<int> reads = {by_expert}, writes = {travelling};
+  if (builder.on_device()) {
+    reads.push_back(received_);
+    writes.push_back(by_expert);
+  }
+  all_to_all(builder, name, picks_ * layer_.hidden, StoredType::kElement, std::move(reads), std::move(writes));
+  return returned;
+}
+
+void Experts::add_expert_bias(ProgramBuilder& builder, const Product& product, int rows) const {
+  if (product.bias < 0) return;
+  builder
+      .kernel(product.name + " bias", kernel_call(KernelKind::kBiasForward, {picks_, product.out}),
+              with({rows}, by_expert_), {rows})
+      .parameters = {product.bias};
+}
+
+void Experts::activate(ProgramBuilder& builder) {
+  const std::int64_t gated = is_gated(layer_), tokens = builder.tokens();
+  activation_ = builder.tensor("activation", room_, ffn_);
+  builder
+      .kernel("activation", kernel_call(KernelKind::kActivationForward, {picks_, ffn_, gated}), {before_},
+              {activation_})
+      .cheap = true;
+  if (!has_shared()) return;
+  shared_activation_ = builder.tensor("shared activation", tokens, shared_ffn_);
+  builder
+      .kernel("shared activation", kernel_call(KernelKind::kActivationForward, {tokens, shared_ffn_, gated}),
+              {shared_before_}, {shared_activation_})
+      .cheap = true;
+}
+
+int Experts::forward(ProgramBuilder& builder, int input) {
+  const std::int64_t tokens = builder.tokens(), h = layer_.hidden;
+  const int rows = builder.gathered(input);
+  route(builder, rows);
+  expert_input_ = to_experts(builder, rows, "expert input", "rows to experts");
+  before_ = builder.tensor("up", room_, up_width_);
+  builder
+      .kernel(up_.name, experts_call(builder, up_width_, h, GemmForm::kForward), with({expert_input_}, by_expert_),
+              {before_})
+      .parameters = {up_.weight};
+  add_expert_bias(builder, up_, before_);
+  if (has_shared()) {
+    shared_before_ = builder.tensor("shared up", tokens, shared_up_.out);
+    builder.multiply(shared_up_, rows, shared_before_);
+  }
+  activate(builder);
+  const int made = builder.temporary(Room::kExpertRows, "expert output", room_, h);
+  builder
+      .kernel(down_.name, experts_call(builder, h, ffn_, GemmForm::kForward), with({activation_}, by_expert_), {made})
+      .parameters = {down_.weight};
+  add_expert_bias(builder, down_, made);
+  const int returned = from_experts(builder, made);
+  const int branch = builder.temporary(Room::kRows, "feed-forward branch", tokens, h);
+  std::vector<int> writes = {branch};
+  if (!builder.on_device()) writes.push_back(builder.tensor("pick weights", picks_, 1, StoredType::kSingle));
+  builder.kernel("experts joined", rows_call(h), with({returned, probabilities_}, routes_), std::move(writes));
+  if (has_shared()) {
+    const int shared = builder.tensor("shared output", tokens, h);
+    builder.multiply(shared_down_, shared_activation_, shared);
+    add(builder, "shared output", branch, shared);
+  }
+  return builder.summed(branch);
+}
+
+int Experts::input_grad(ProgramBuilder& builder, int output_gradient) {
+  const int rows = builder.gathered(output_gradient, Room::kGathered);
+  const int dinput = expert_input_grad(builder, rows);
+  if (builder.work().tensor_parallel > 1)
+    builder.exchange("gradients of pick weights summed",
+                     {.kind = ExchangeKind::kAllReduce,
+                      .group = ExchangeGroup::kTensor,
+                      .elements = picks_,
+                      .type = StoredType::kSingle},
+                     {weight_gradients_}, {weight_gradients_});
+  router_input_grad(builder, dinput);
+  if (has_shared()) shared_input_grad(builder, dinput, rows);
+  builder.enter(Section::kFeedForward);
+  return builder.summed(dinput);
+}
+
+/// Sends the weights of picks along with the gradients of their outputs.
+void Experts::send_weights(ProgramBuilder& builder) {
+  if (!is_spread(builder)) {
+    weights_ = builder.on_device() ? routes_[1] : builder.tensor("weights by expert", picks_, 1, StoredType::kSingle);
+    return;
+  }
+  const int sent = builder.temporary(Room::kWords, "weights to experts", room_, 1, StoredType::kSingle);
+  weights_ = builder.temporary(Room::kReceived, "weights by expert", room_, 1, StoredType::kSingle);
+  all_to_all(builder, "weights to experts", picks_, StoredType::kSingle, with({probabilities_}, routes_),
+             {sent, weights_});
+}
+
+/// Brings the gradients of the picks' weights back to the ranks of their tokens.
+void Experts::return_weights(ProgramBuilder& builder) {
+  if (!is_spread(builder)) return;
+  const int back =
+      builder.temporary(Room::kReceived, "gradients of pick weights returned", room_, 1, StoredType::kSingle);
+  all_to_all(builder, "gradients of pick weights returned", picks_, StoredType::kSingle, {weight_gradients_}, {back});
+  weight_gradients_ = back;
+}
+
+/// Returns the gradient [T, h] of the experts' input by token.
+int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
+  const std::int64_t h = layer_.hidden, gated = is_gated(layer_);
+  const bool on_device = builder.on_device();
+  const int by_pick = on_device ? builder.tensor("gradients of pick weights", picks_, 1, StoredType::kSingle) : -1;
+  builder.enter(Section::kExpertRows);
+  send_weights(builder);
+  expert_output_gradient_ = to_experts(builder, rows, "expert output gradient", "gradients to experts");
+  if (!on_device && !is_spread(builder)) builder.program().steps.back().writes.push_back(weights_);
+
+  const int gradient = builder.tensor("activation gradient", room_, ffn_);
+  const bool counts_apart = !on_device || is_spread(builder);
+  weight_gradients_ = by_pick;
+  if (counts_apart)
+    weight_gradients_ =
+        builder.temporary(Room::kWords, "gradients of weights by expert", room_, 1, StoredType::kSingle);
+  LayerStep& product = builder.kernel(down_.name, experts_call(builder, ffn_, h, GemmForm::kInputGrad),
+                                      with({expert_output_gradient_}, by_expert_), {gradient});
+  product.parameters = {down_.weight};
+  if (on_device) {
+    builder.kernel("picks weighed", kernel_call(KernelKind::kWeighPicks, {picks_, ffn_, h}),
+                   {gradient, expert_output_gradient_, activation_, weights_},
+                   {gradient, expert_output_gradient_, weight_gradients_});
+  } else {
+    product.reads.insert(product.reads.end(), {activation_, weights_});
+    product.writes.insert(product.writes.end(), {expert_output_gradient_, weight_gradients_});
+  }
+  before_gradient_ = builder.in_place_of("up gradient", before_);
+  builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {picks_, ffn_, gated}), {before_, gradient},
+                 {before_gradient_});
+  const int made = builder.temporary(Room::kExpertRows, "expert input gradient", room_, h);
+  builder
+      .kernel(up_.name, experts_call(builder, h, up_width_, GemmForm::kInputGrad), with({before_gradient_}, by_expert_),
+              {made})
+      .parameters = {up_.weight};
+  const int returned = from_experts(builder, made);
+  return_weights(builder);
+  const int dinput = builder.temporary(Room::kRows, "norm2 output gradient", builder.tokens(), h);
+  std::vector<int> of_rows = with({returned}, routes_), writes = {dinput};
+  if (counts_apart) {
+    of_rows.push_back(weight_gradients_);
+    const int from = weight_gradients_;
+    weight_gradients_ = on_device ? by_pick : builder.in_place_of("gradients of pick weights", from);
+    writes.push_back(weight_gradients_);
+  }
+  builder.kernel("gradients joined", rows_call(h), std::move(of_rows), std::move(writes));
+  builder.enter(Section::kFeedForward);
+  return dinput;
+}
+
+void Experts::router_input_grad(ProgramBuilder& builder, int dinput) {
+  const std::int64_t tokens = builder.tokens(), h = layer_.hidden;
+  score_gradient_ = builder.in_place_of("score gradient", probabilities_);
+  std::vector<int> writes = {score_gradient_};
+  if (builder.on_device() || layer_.balance_loss > 0)
+    writes.push_back(builder.tensor("gradients of the balance loss", builder.work().microbatch * layer_.experts, 1,
+                                    StoredType::kSingle));
+  builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, layer_.experts, layer_.experts_per_token}),
+                 with({probabilities_, weight_gradients_}, routes_), std::move(writes));
+  builder.enter(Section::kExpertTokens);
+  const int part = builder.temporary(Room::kTokens, "gradient through the router", tokens, h);
+  builder.kernel("router", router_call(builder, GemmForm::kInputGrad), {score_gradient_}, {part}).parameters = {
+      router_.weight};
+  add(builder, "gradient through the router", dinput, part);
+}
+
+void Experts::shared_input_grad(ProgramBuilder& builder, int dinput, int rows) {
+  const std::int64_t tokens = builder.tokens(), gated = is_gated(layer_);
+  const int gradient = builder.tensor("shared activation gradient", tokens, shared_ffn_);
+  builder.input_gradient(shared_down_, rows, gradient);
+  shared_before_gradient_ = builder.in_place_of("shared up gradient", shared_before_);
+  builder.kernel("shared activation", kernel_call(KernelKind::kActivationBackward, {tokens, shared_ffn_, gated}),
+                 {shared_before_, gradient}, {shared_before_gradient_});
+  const int part = builder.temporary(Room::kTokens, "gradient through the shared expert", tokens, layer_.hidden);
+  builder.input_gradient(shared_up_, shared_before_gradient_, part);
+  add(builder, "gradient through the shared expert", dinput, part);
+}
+
+void Experts::weight_grad(ProgramBuilder& builder, int output_gradient, int input) const {
+  const std::int64_t h = layer_.hidden;
+  const auto bias_gradient = [&](const Product& product, int dy) {
+    if (product.bias < 0) return;
+    builder
+        .kernel(product.name + " bias", kernel_call(KernelKind::kBiasBackward, {picks_, product.out}),
+                with({dy}, by_expert_), {})
+        .gradients = {product.bias};
+  };
+  builder
+      .kernel(down_.name, experts_call(builder, h, ffn_, GemmForm::kWeightGrad),
+              with({expert_output_gradient_, activation_}, by_expert_), {})
+      .gradients = {down_.weight};
+  bias_gradient(down_, expert_output_gradient_);
+  builder
+      .kernel(up_.name, experts_call(builder, up_width_, h, GemmForm::kWeightGrad),
+              with({before_gradient_, expert_input_}, by_expert_), {})
+      .gradients = {up_.weight};
+  bias_gradient(up_, before_gradient_);
+  const int rows = builder.gathered(input);
+  builder.kernel("router", router_call(builder, GemmForm::kWeightGrad), {score_gradient_, rows}, {}).gradients = {
+      router_.weight};
+  builder.bias_gradient(router_, score_gradient_, false);
+  if (!has_shared()) return;
+  const int output_rows = builder.gathered(output_gradient, Room::kGathered);
+  builder.weight_gradient(shared_down_, output_rows, shared_activation_);
+  builder.weight_gradient(shared_up_, shared_before_gradient_, rows);
+}
+
+}  // namespace
+
+std::unique_ptr<BlockPart> experts_part(ProgramBuilder& builder, const TransformerLayer& layer) {
+  return std::make_unique<Experts>(builder, layer);
+}
+
+}}  // namespace plumb::kernels

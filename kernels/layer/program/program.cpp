@@ -1,0 +1,44 @@
+#include "kernels/layer/program/program.h"
+
+#include <algorithm>
+
+namespace plumb { inline namespace kernels {
+
+const char* pass_name(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return "forward";
+    case Pass::kInputGrad:
+      return "input gradient";
+    case Pass::kWeightGrad:
+      return "weight gradient";
+    case Pass::kOptimizer:
+      break;
+  }
+  return "optimizer";
+}
+
+std::span<const LayerStep> steps_of(const LayerProgram& program, Pass pass) {
+  const auto steps = std::ranges::equal_range(program.steps, pass, {}, &LayerStep::pass);
+  return {steps.begin(), steps.end()};
+}
+
+std::vector<KernelCall> kernels_of(const LayerProgram& program, Pass pass) {
+  std::vector<KernelCall> calls;
+  for (const LayerStep& step : steps_of(program, pass))
+    if (!step.exchange) calls.push_back(step.call);
+  return calls;
+}
+
+std::vector<Exchange> exchanges_of(const LayerProgram& program, Pass pass) {
+  std::vector<Exchange> exchanges;
+  for (const LayerStep& step : steps_of(program, pass))
+    if (step.exchange) exchanges.push_back(*step.exchange);
+  return exchanges;
+}
+
+std::string step_text(const LayerStep& step) {
+  return "step '" + step.name + "' of the " + pass_name(step.pass);
+}
+
+}}  // namespace plumb::kernels
