@@ -78,12 +78,12 @@ class Attention : public BlockPart {
   }
 
   /// A context rank has its share of the pairs of query and key of whole sequences.
-  LayerStep& attend(ProgramBuilder& builder, KernelKind kind, std::vector<int> reads, std::vector<int> writes) const {
+  LayerStep& attend(ProgramBuilder& builder, KernelKind kind, const Positions& reads, const Positions& writes) const {
     const LayerWork& work = builder.work();
     LayerStep& step = builder.kernel(
         "attention",
-        kernel_call(kind, {work.microbatch, work.sequence, heads_, kv_heads_, layer_.head_size, layer_.window}),
-        std::move(reads), std::move(writes));
+        kernel_call(kind, {work.microbatch, work.sequence, heads_, kv_heads_, layer_.head_size, layer_.window}), reads,
+        writes);
     step.ranks = work.context_parallel;
     if (sinks_ >= 0) step.parameters = {sinks_};
     if (sinks_ >= 0 && kind == KernelKind::kAttentionBackward) step.gradients = {sinks_};
@@ -102,7 +102,7 @@ class Attention : public BlockPart {
       return;
     }
     pass_round(builder, ExchangeKind::kRing, "keys and values");
-    const std::vector<int> reads = {qkv_, gradient, output_, log_sum_exp_};
+    const Positions reads = {qkv_, gradient, output_, log_sum_exp_};
     if (builder.on_device()) {
       const int beside = builder.tensor("qkv gradient beside qkv", tokens, qkv_width_);
       const int products = builder.tensor("products of outputs and gradients", tokens, heads_, StoredType::kSingle);
@@ -123,7 +123,7 @@ class Attention : public BlockPart {
     const std::int64_t elements = work.microbatch * work.sequence * 2 * kv_heads_ * layer_.head_size;
     const int moved = kind == ExchangeKind::kRing ? qkv_ : qkv_gradient_;
     builder.exchange(name, {.kind = kind, .group = ExchangeGroup::kContext, .elements = elements}, {moved},
-                     kind == ExchangeKind::kRing ? std::vector<int>{} : std::vector<int>{moved});
+                     kind == ExchangeKind::kRing ? Positions{} : Positions{moved});
   }
 
   static void exchange_heads(ProgramBuilder& builder, int from, int to) {

@@ -8,7 +8,7 @@ namespace plumb { inline namespace kernels {
 void emit(ProgramBuilder& builder, const EmbeddingLayer& layer) {
   const std::int64_t tokens = builder.tokens(), h = layer.hidden;
   const bool has_positions = layer.positions > 0;
-  std::vector<int> tables = {
+  Positions tables = {
       builder.parameter("tokens.weight", {rank_share(layer, builder.work().tensor_parallel).vocab, h}, 0)};
   if (has_positions) tables.push_back(builder.parameter("positions.weight", {layer.positions, h}));
   if (builder.parameters_only()) return;
@@ -48,7 +48,7 @@ void emit(ProgramBuilder& builder, const HeadLayer& layer) {
   builder.multiply(projection, builder.gathered(normed), logits);
   const int targets =
       builder.tensor("targets", tokens, 1, StoredType::kInteger, builder.on_device() ? Origin::kHeld : Origin::kLoaded);
-  std::vector<int> reads = {logits, targets};
+  Positions reads = {logits, targets};
   if (ranks > 1) {
     constexpr std::int64_t kParts = 3;
     const int parts = builder.tensor("parts of each softmax", kParts * ranks, tokens, StoredType::kSingle);
@@ -61,7 +61,7 @@ void emit(ProgramBuilder& builder, const HeadLayer& layer) {
     reads.push_back(parts);
   }
   const int logits_gradient = builder.in_place_of("gradient of logits", logits);
-  builder.kernel("cross-entropy", kernel_call(KernelKind::kCrossEntropy, {tokens, projection.out}), std::move(reads),
+  builder.kernel("cross-entropy", kernel_call(KernelKind::kCrossEntropy, {tokens, projection.out}), reads,
                  {logits_gradient});
 
   builder.begin(Pass::kInputGrad);

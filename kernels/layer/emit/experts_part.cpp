@@ -75,8 +75,8 @@ class Experts : public BlockPart {
   }
   KernelCall rows_call(std::int64_t columns) const { return kernel_call(KernelKind::kCopyRows, {picks_, columns}); }
 
-  static std::vector<int> with(std::vector<int> first, const std::vector<int>& others) {
-    first.insert(first.end(), others.begin(), others.end());
+  static Positions with(Positions first, const Positions& others) {
+    first.append(others);
     return first;
   }
 
@@ -95,10 +95,10 @@ class Experts : public BlockPart {
   }
 
   static void all_to_all(ProgramBuilder& builder, const std::string& name, std::int64_t elements, StoredType type,
-                         std::vector<int> reads, std::vector<int> writes) {
+                         const Positions& reads, const Positions& writes) {
     builder.exchange(
         name, {.kind = ExchangeKind::kAllToAll, .group = ExchangeGroup::kExpert, .elements = elements, .type = type},
-        std::move(reads), std::move(writes));
+        reads, writes);
   }
 
   const TransformerLayer& layer_;
@@ -110,10 +110,10 @@ class Experts : public BlockPart {
   std::int64_t room_;
   Product router_, up_, down_, shared_up_, shared_down_;
 
-  int probabilities_ = -1;      // [T, E]
-  std::vector<int> routes_;     // what dispatch and combination read
-  std::vector<int> by_expert_;  // rows of each expert, which products read
-  int received_ = -1;           // a device's places of received rows
+  int probabilities_ = -1;  // [T, E]
+  Positions routes_;        // what dispatch and combination read
+  Positions by_expert_;     // rows of each expert, which products read
+  int received_ = -1;       // a device's places of received rows
   int expert_input_ = -1, before_ = -1, activation_ = -1, shared_before_ = -1, shared_activation_ = -1;
   int weights_ = -1;           // weights of picks, by the experts' rows
   int weight_gradients_ = -1;  // [R], by the experts' rows, then by pick
@@ -128,7 +128,7 @@ void Experts::route(ProgramBuilder& builder, int rows) {
   builder.kernel("router", router_call(builder, GemmForm::kForward), {rows}, {probabilities_}).parameters = {
       router_.weight};
   builder.add_bias(router_, probabilities_);
-  std::vector<int> reads = {probabilities_}, writes = {probabilities_};
+  Positions reads = {probabilities_}, writes = {probabilities_};
   if (layer_.selection_bias)
     reads.push_back(builder.tensor("selection bias", 1, experts, StoredType::kSingle, Origin::kHeld));
   if (builder.on_device()) {
@@ -141,10 +141,10 @@ void Experts::route(ProgramBuilder& builder, int rows) {
     routes_ = {builder.tensor("routes", 2 * picks_ + lists, 1, StoredType::kInteger)};
     by_expert_ = {builder.tensor("expert rows", 2, experts, StoredType::kInteger)};
   }
-  writes.insert(writes.end(), routes_.begin(), routes_.end());
-  writes.insert(writes.end(), by_expert_.begin(), by_expert_.end());
-  builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, experts, layer_.experts_per_token}),
-                 std::move(reads), std::move(writes));
+  writes.append(routes_);
+  writes.append(by_expert_);
+  builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, experts, layer_.experts_per_token}), reads,
+                 writes);
   const int context = builder.work().context_parallel;
   if (context > 1) {  // a capacity counts the picks of whole sequences
     const int whole = builder.tensor("picks of whole sequences", picks_ * context, 1, StoredType::kInteger);
@@ -156,12 +156,11 @@ void Experts::route(ProgramBuilder& builder, int rows) {
                      {routes_.front()}, {whole});
   }
   if (!is_spread(builder)) return;
-  std::vector<int> reads_of_exchange = with(routes_, by_expert_);
-  std::vector<int> received = by_expert_;
+  Positions reads_of_exchange = with(routes_, by_expert_);
+  Positions received = by_expert_;
   if (builder.on_device()) {
     received_ = builder.tensor("places of received rows", room_, 1, StoredType::kInteger);
-    by_expert_.insert(by_expert_.begin(),
-                      builder.tensor("bounds of received rows", local_ + 1, 1, StoredType::kInteger));
+    by_expert_ = with({builder.tensor("bounds of received rows", local_ + 1, 1, StoredType::kInteger)}, by_expert_);
     received = {received_, by_expert_.front()};
   }
   received.push_back(builder.tensor("rows for each rank", 2, experts, StoredType::kInteger));
@@ -170,7 +169,7 @@ void Experts::route(ProgramBuilder& builder, int rows) {
                     .group = ExchangeGroup::kExpert,
                     .elements = experts,
                     .type = StoredType::kInteger},
-                   std::move(reads_of_exchange), std::move(received));
+                   reads_of_exchange, received);
 }
 
 /// Puts a row of each pick's token at the pick's place, and exchanges them. Returns the rows by expert.
@@ -183,12 +182,12 @@ int Experts::to_experts(ProgramBuilder& builder, int rows, const char* name, con
   }
   const int sent = builder.temporary(Room::kExpertRows, sent_name, room_, h);
   builder.kernel(name, rows_call(h), with({rows}, routes_), {sent});
-  std::vector<int> reads = {sent}, writes = {by_expert};
+  Positions reads = {sent}, writes = {by_expert};
   if (builder.on_device()) {
     reads.push_back(received_);
     writes.push_back(builder.temporary(Room::kTravelling, std::string(name) + " by rank", room_, h));
   }
-  all_to_all(builder, sent_name, picks_ * h, StoredType::kElement, std::move(reads), std::move(writes));
+  all_to_all(builder, sent_name, picks_ * h, StoredType::kElement, reads, writes);
   return by_expert;
 }
 
@@ -198,12 +197,12 @@ int Experts::from_experts(ProgramBuilder& builder, int by_expert) {
   const std::string name = builder.at(by_expert).name + " returned";
   const int travelling = builder.temporary(Room::kTravelling, name, room_, layer_.hidden);
   const int returned = builder.on_device() ? by_expert : travelling;
-  std::vector<int> reads = {by_expert}, writes = {travelling};
+  Positions reads = {by_expert}, writes = {travelling};
   if (builder.on_device()) {
     reads.push_back(received_);
     writes.push_back(by_expert);
   }
-  all_to_all(builder, name, picks_ * layer_.hidden, StoredType::kElement, std::move(reads), std::move(writes));
+  all_to_all(builder, name, picks_ * layer_.hidden, StoredType::kElement, reads, writes);
   return returned;
 }
 
@@ -253,9 +252,9 @@ int Experts::forward(ProgramBuilder& builder, int input) {
   add_expert_bias(builder, down_, made);
   const int returned = from_experts(builder, made);
   const int branch = builder.temporary(Room::kRows, "feed-forward branch", tokens, h);
-  std::vector<int> writes = {branch};
+  Positions writes = {branch};
   if (!builder.on_device()) writes.push_back(builder.tensor("pick weights", picks_, 1, StoredType::kSingle));
-  builder.kernel("experts joined", rows_call(h), with({returned, probabilities_}, routes_), std::move(writes));
+  builder.kernel("experts joined", rows_call(h), with({returned, probabilities_}, routes_), writes);
   if (has_shared()) {
     const int shared = builder.tensor("shared output", tokens, h);
     builder.multiply(shared_down_, shared_activation_, shared);
@@ -325,8 +324,8 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
                    {gradient, expert_output_gradient_, activation_, weights_},
                    {gradient, expert_output_gradient_, weight_gradients_});
   } else {
-    product.reads.insert(product.reads.end(), {activation_, weights_});
-    product.writes.insert(product.writes.end(), {expert_output_gradient_, weight_gradients_});
+    product.reads.append(Positions{activation_, weights_});
+    product.writes.append(Positions{expert_output_gradient_, weight_gradients_});
   }
   before_gradient_ = builder.in_place_of("up gradient", before_);
   builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {picks_, ffn_, gated}), {before_, gradient},
@@ -339,14 +338,14 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   const int returned = from_experts(builder, made);
   return_weights(builder);
   const int dinput = builder.temporary(Room::kRows, "norm2 output gradient", builder.tokens(), h);
-  std::vector<int> of_rows = with({returned}, routes_), writes = {dinput};
+  Positions of_rows = with({returned}, routes_), writes = {dinput};
   if (counts_apart) {
     of_rows.push_back(weight_gradients_);
     const int from = weight_gradients_;
     weight_gradients_ = on_device ? by_pick : builder.in_place_of("gradients of pick weights", from);
     writes.push_back(weight_gradients_);
   }
-  builder.kernel("gradients joined", rows_call(h), std::move(of_rows), std::move(writes));
+  builder.kernel("gradients joined", rows_call(h), of_rows, writes);
   builder.enter(Section::kFeedForward);
   return dinput;
 }
@@ -354,12 +353,12 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
 void Experts::router_input_grad(ProgramBuilder& builder, int dinput) {
   const std::int64_t tokens = builder.tokens(), h = layer_.hidden;
   score_gradient_ = builder.in_place_of("score gradient", probabilities_);
-  std::vector<int> writes = {score_gradient_};
+  Positions writes = {score_gradient_};
   if (builder.on_device() || layer_.balance_loss > 0)
     writes.push_back(builder.tensor("gradients of the balance loss", builder.work().microbatch * layer_.experts, 1,
                                     StoredType::kSingle));
   builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, layer_.experts, layer_.experts_per_token}),
-                 with({probabilities_, weight_gradients_}, routes_), std::move(writes));
+                 with({probabilities_, weight_gradients_}, routes_), writes);
   builder.enter(Section::kExpertTokens);
   const int part = builder.temporary(Room::kTokens, "gradient through the router", tokens, h);
   builder.kernel("router", router_call(builder, GemmForm::kInputGrad), {score_gradient_}, {part}).parameters = {

@@ -65,16 +65,16 @@ void emit(ProgramBuilder& builder, const PoolingLayer& layer) {
   builder.begin(Pass::kForward);
   const int input = builder.input(images, ends.taken);
   const int output = builder.tensor("output", images, ends.handed);
-  std::vector<int> writes = {output};
+  Positions writes = {output};
   if (!average) writes.push_back(builder.tensor("places of the largest", images, ends.handed, StoredType::kInteger));
   builder.kernel("pooling", pooling(KernelKind::kPoolingForward), {input}, writes);
   builder.program().output = output;
 
   builder.begin(Pass::kInputGrad);
-  std::vector<int> reads = {builder.output_gradient(images, ends.handed)};
-  if (!average) reads.push_back(writes.back());
+  Positions reads = {builder.output_gradient(images, ends.handed)};
+  if (!average) reads.push_back(writes[1]);
   const int dx = builder.tensor("input gradient", images, ends.taken);
-  builder.kernel("pooling", pooling(KernelKind::kPoolingBackward), std::move(reads), {dx});
+  builder.kernel("pooling", pooling(KernelKind::kPoolingBackward), reads, {dx});
   builder.program().input_gradient = dx;
 }
 

@@ -143,12 +143,12 @@ class LatentAttention : public BlockPart {
                    {queries, shared}, {queries, shared});
   }
 
-  LayerStep& attend(ProgramBuilder& builder, KernelKind kind, std::vector<int> reads, std::vector<int> writes) const {
+  LayerStep& attend(ProgramBuilder& builder, KernelKind kind, const Positions& reads, const Positions& writes) const {
     const LayerWork& work = builder.work();
     LayerStep& step = builder.kernel(
         "attention",
         kernel_call(kind, {work.microbatch, work.sequence, heads_, layer_.head_size, layer_.value_size, layer_.window}),
-        std::move(reads), std::move(writes));
+        reads, writes);
     step.ranks = work.context_parallel;
     if (sinks_ >= 0) step.parameters = {sinks_};
     return step;
@@ -159,7 +159,7 @@ class LatentAttention : public BlockPart {
     if (work.context_parallel == 1) return;
     const std::int64_t elements = work.microbatch * work.sequence * (query_width_ + value_width_);
     builder.exchange(name, {.kind = kind, .group = ExchangeGroup::kContext, .elements = elements}, {moved},
-                     kind == ExchangeKind::kRing ? std::vector<int>{} : std::vector<int>{moved});
+                     kind == ExchangeKind::kRing ? Positions{} : Positions{moved});
   }
 
   std::vector<std::int64_t> joined_shape(const ProgramBuilder& builder) const {

@@ -62,23 +62,23 @@ int ProgramBuilder::output_gradient(std::int64_t rows, std::int64_t columns) {
              tensor("output gradient", rows, columns, StoredType::kElement, Origin::kOutputGradient);
 }
 
-LayerStep& ProgramBuilder::kernel(std::string name, KernelCall call, std::vector<int> reads, std::vector<int> writes) {
+LayerStep& ProgramBuilder::kernel(std::string name, KernelCall call, const Positions& reads, const Positions& writes) {
   assert(program_.steps.empty() || program_.steps.back().pass <= pass_);
   return program_.steps.emplace_back(LayerStep{.name = std::move(name),
                                                .pass = pass_,
                                                .section = section_,
                                                .call = std::move(call),
                                                .exchange = {},
-                                               .reads = std::move(reads),
-                                               .writes = std::move(writes),
+                                               .reads = reads,
+                                               .writes = writes,
                                                .parameters = {},
                                                .gradients = {},
                                                .holds = {}});
 }
 
-LayerStep& ProgramBuilder::exchange(std::string name, Exchange exchange, std::vector<int> reads,
-                                    std::vector<int> writes) {
-  LayerStep& step = kernel(std::move(name), {}, std::move(reads), std::move(writes));
+LayerStep& ProgramBuilder::exchange(std::string name, Exchange exchange, const Positions& reads,
+                                    const Positions& writes) {
+  LayerStep& step = kernel(std::move(name), {}, reads, writes);
   step.exchange = exchange;
   return step;
 }
@@ -108,9 +108,9 @@ int ProgramBuilder::summed(int partial, bool moved) {
   return own;
 }
 
-void ProgramBuilder::add_gradients(LayerStep& step, std::vector<int> parameters, std::int64_t columns) {
+void ProgramBuilder::add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns) {
   if (!divides_rows()) {
-    step.gradients = std::move(parameters);
+    step.gradients = parameters;
     return;
   }
   const std::string name = step.name;
@@ -126,7 +126,7 @@ void ProgramBuilder::add_gradients(LayerStep& step, std::vector<int> parameters,
             .elements = rows * columns,
             .type = StoredType::kSingle},
            {own}, {own})
-      .gradients = std::move(parameters);
+      .gradients = parameters;
 }
 
 void ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
@@ -134,10 +134,10 @@ void ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
   const std::int64_t is_layer_norm = norm.kind == NormKind::kLayerNorm ? 1 : 0;
   norm.statistics = {tensor(norm.name + " deviations", rows, 1, StoredType::kSingle)};
   if (is_layer_norm != 0) norm.statistics.push_back(tensor(norm.name + " means", rows, 1, StoredType::kSingle));
-  std::vector<int> writes = norm.statistics;
-  writes.insert(writes.begin(), output);
-  LayerStep& step = kernel(norm.name, kernel_call(KernelKind::kNormForward, {rows, norm.columns, is_layer_norm}),
-                           {input}, std::move(writes));
+  Positions writes = {output};
+  writes.append(norm.statistics);
+  LayerStep& step =
+      kernel(norm.name, kernel_call(KernelKind::kNormForward, {rows, norm.columns, is_layer_norm}), {input}, writes);
   step.cheap = true;
   step.parameters = {norm.gain};
   if (norm.bias >= 0) step.parameters.push_back(norm.bias);
@@ -145,16 +145,16 @@ void ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
 
 void ProgramBuilder::norm_backward(const Norm& norm, int output_gradient, int past, int input, int input_gradient) {
   const std::int64_t is_layer_norm = norm.kind == NormKind::kLayerNorm ? 1 : 0;
-  std::vector<int> reads = {output_gradient, input};
+  Positions reads = {output_gradient, input};
   if (past >= 0) reads.push_back(past);
-  reads.insert(reads.end(), norm.statistics.begin(), norm.statistics.end());
+  reads.append(norm.statistics);
   LayerStep& step =
-      kernel(norm.name, kernel_call(KernelKind::kNormBackward, {at(input).rows, norm.columns, is_layer_norm}),
-             std::move(reads), {input_gradient});
+      kernel(norm.name, kernel_call(KernelKind::kNormBackward, {at(input).rows, norm.columns, is_layer_norm}), reads,
+             {input_gradient});
   step.parameters = {norm.gain};
-  std::vector<int> gradients = {norm.gain};
+  Positions gradients = {norm.gain};
   if (norm.bias >= 0) gradients.push_back(norm.bias);
-  add_gradients(step, std::move(gradients), norm.columns);
+  add_gradients(step, gradients, norm.columns);
 }
 
 void ProgramBuilder::multiply(const Product& product, int x, int y) {

@@ -41,9 +41,9 @@ struct Norm {
   std::string name;
   NormKind kind = NormKind::kRmsNorm;
   std::int64_t columns = 0;
-  int gain = -1;                ///< parameter
-  int bias = -1;                ///< parameter; -1: none
-  std::vector<int> statistics;  ///< tensors, from the forward on
+  int gain = -1;         ///< parameter
+  int bias = -1;         ///< parameter; -1: none
+  Positions statistics;  ///< tensors, from the forward on
 };
 
 class ProgramBuilder {
@@ -51,6 +51,10 @@ class ProgramBuilder {
   ProgramBuilder(const LayerWork& work, Machine machine, bool parameters_only)
       : work_(work), machine_(machine), parameters_only_(parameters_only) {
     rooms_.fill(-1);
+    if (parameters_only) return;
+    constexpr std::size_t kMany = 96;  // more than most programs have
+    program_.tensors.reserve(kMany);
+    program_.steps.reserve(kMany);
   }
 
   const LayerWork& work() const { return work_; }
@@ -92,8 +96,8 @@ class ProgramBuilder {
   }
   void enter(Section section) { section_ = section; }
 
-  LayerStep& kernel(std::string name, KernelCall call, std::vector<int> reads, std::vector<int> writes);
-  LayerStep& exchange(std::string name, Exchange exchange, std::vector<int> reads, std::vector<int> writes);
+  LayerStep& kernel(std::string name, KernelCall call, const Positions& reads, const Positions& writes);
+  LayerStep& exchange(std::string name, Exchange exchange, const Positions& reads, const Positions& writes);
 
   /// Returns all T rows of `own` over the tensor group: itself, or a temporary into which they are gathered.
   int gathered(int own, Room room = Room::kRows);
@@ -118,7 +122,7 @@ class ProgramBuilder {
 
  private:
   /// Lets a step add to gradients that are summed over the tensor group first where ranks have different rows.
-  void add_gradients(LayerStep& step, std::vector<int> parameters, std::int64_t columns);
+  void add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns);
 
   LayerWork work_;
   Machine machine_;

@@ -61,7 +61,7 @@ std::string product_fault(const LayerProgram& program, const LayerStep& step) {
     const LayerTensor& operand = program.tensors[static_cast<std::size_t>(tensor)];
     return operand.rows == rows && operand.columns == columns;
   };
-  const auto weight_fits = [&](const std::vector<int>& weights, std::int64_t out, std::int64_t in) {
+  const auto weight_fits = [&](const Positions& weights, std::int64_t out, std::int64_t in) {
     return !weights.empty() &&
            program.parameters[static_cast<std::size_t>(weights.front())].shape == std::vector<std::int64_t>{out, in};
   };
@@ -80,8 +80,8 @@ std::string product_fault(const LayerProgram& program, const LayerStep& step) {
 /// Returns the last step before `end` that reads the tensor after `begin`, or null.
 const LayerStep* later_reader(const LayerProgram& program, int tensor, std::size_t begin) {
   for (std::size_t i = begin + 1; i < program.steps.size(); ++i) {
-    if (lists(program.steps[i].reads, tensor)) return &program.steps[i];
-    if (lists(program.steps[i].writes, tensor)) return nullptr;
+    if (program.steps[i].reads.has(tensor)) return &program.steps[i];
+    if (program.steps[i].writes.has(tensor)) return nullptr;
   }
   return nullptr;
 }
@@ -89,7 +89,7 @@ const LayerStep* later_reader(const LayerProgram& program, int tensor, std::size
 std::string write_fault(const LayerProgram& program, Values& values, std::size_t index, int tensor) {
   const LayerStep& step = program.steps[index];
   const int old = values.in_storage(tensor);
-  if (old == Values::kNothing || lists(step.reads, tensor)) return {};
+  if (old == Values::kNothing || step.reads.has(tensor)) return {};
   if (old == tensor)
     return step_text(step) + " writes " + name_of(program, tensor) + " a second time without reading it";
   if (const LayerStep* reader = later_reader(program, old, index))
@@ -104,8 +104,8 @@ std::string parameter_fault(const LayerProgram& program) {
     const LayerStep* reader = nullptr;
     bool has_gradient = false;
     for (const LayerStep& step : program.steps) {
-      if (step.pass == Pass::kForward && reader == nullptr && lists(step.parameters, parameter)) reader = &step;
-      has_gradient = has_gradient || lists(step.gradients, parameter);
+      if (step.pass == Pass::kForward && reader == nullptr && step.parameters.has(parameter)) reader = &step;
+      has_gradient = has_gradient || step.gradients.has(parameter);
     }
     if (reader == nullptr) return "no step of the forward reads parameter " + program.parameters[i].name;
     if (!has_gradient)
@@ -175,7 +175,7 @@ std::string recomputation_fault(const LayerProgram& program, const std::vector<b
   const std::vector<Storage> all = storages(program);
   for (const Storage& storage : all) {
     if (!storage.is_kept()) continue;
-    const auto kept = static_cast<std::size_t>(kept_tensor(program, storage));
+    const auto kept = static_cast<std::size_t>(storage.kept);
     is_there[kept] = is_there[kept] || !forgotten[kept];
   }
   const auto absent = [&](const LayerStep& step, int tensor) {
@@ -190,7 +190,7 @@ std::string recomputation_fault(const LayerProgram& program, const std::vector<b
   Values values(program);
   for (const Storage& storage : all)
     if (storage.is_kept())
-      if (const int kept = kept_tensor(program, storage); is_there[static_cast<std::size_t>(kept)]) values.set(kept);
+      if (const int kept = storage.kept; is_there[static_cast<std::size_t>(kept)]) values.set(kept);
   values.take_output_gradient();
   for (const LayerStep& step : program.steps) {
     if (step.pass == Pass::kForward) continue;

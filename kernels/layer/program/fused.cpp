@@ -16,12 +16,12 @@ bool is_product(const LayerStep& step, GemmForm form) {
 
 /// True if the second step reads the first one's result.
 bool passes_on(const LayerStep& first, const LayerStep& second) {
-  return !first.writes.empty() && lists(second.reads, first.writes.front());
+  return !first.writes.empty() && second.reads.has(first.writes.front());
 }
 
-void add_new(std::vector<int>& to, const std::vector<int>& from) {
+void add_new(Positions& to, const Positions& from) {
   for (const int each : from)
-    if (!lists(to, each)) to.push_back(each);
+    if (!to.has(each)) to.push_back(each);
 }
 
 /// Returns a step that does what both do, with that call.
@@ -30,7 +30,7 @@ LayerStep joined(const LayerStep& first, const LayerStep& second, KernelCall cal
   step.name = first.name + ", " + second.name;
   step.call = std::move(call);
   for (const int tensor : second.reads)
-    if (!lists(first.writes, tensor)) add_new(step.reads, {tensor});
+    if (!first.writes.has(tensor)) add_new(step.reads, {tensor});
   add_new(step.writes, second.writes);
   add_new(step.parameters, second.parameters);
   add_new(step.gradients, second.gradients);
@@ -104,7 +104,7 @@ LayerProgram fused(LayerProgram program, Fusion fusion) {
   join_neighbours(steps, dropout_with_residual);
   join_neighbours(steps, norm_behind_residual);
   join_neighbours(steps, [&](const LayerStep& first, const LayerStep& second) -> Rewritten {
-    const bool is_last = lists(second.writes, program.output);
+    const bool is_last = second.writes.has(program.output);
     return is_last ? behind_bias(first, second, KernelKind::kResidualAdd) : std::nullopt;
   });
   join_neighbours(steps, [](const LayerStep& first, const LayerStep& second) {

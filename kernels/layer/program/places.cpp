@@ -51,8 +51,8 @@ class Workspace {
 Section section_of(const LayerProgram& program, const Storage& storage) {
   bool is_first = true;
   Section section = Section::kLayer;
-  const auto is_used = [&](const std::vector<int>& tensors) {
-    return std::ranges::any_of(tensors, [&](int tensor) { return lists(storage.tensors, tensor); });
+  const auto is_used = [&](const Positions& tensors) {
+    return std::ranges::any_of(tensors, [&](int tensor) { return storage.tensors.has(tensor); });
   };
   for (int i = storage.first_step; i <= storage.last_step; ++i) {
     const LayerStep& step = program.steps[static_cast<std::size_t>(i)];
@@ -78,11 +78,11 @@ LayerPlaces layer_places(const LayerProgram& program, std::int64_t element_bytes
   };
   const auto take = [](std::int64_t& total, std::int64_t bytes) { return std::exchange(total, total + bytes); };
   for (const Storage& storage : storages(program)) {
-    const auto has = [&](int tensor) { return lists(storage.tensors, tensor); };
+    const auto has = [&](int tensor) { return storage.tensors.has(tensor); };
     const std::int64_t bytes = aligned_bytes(bytes_of(program, storage, element_bytes));
     if (has(program.output_gradient) || storage.is_kept() ||
         (storage.first_pass == Pass::kInputGrad && storage.last_pass == Pass::kWeightGrad)) {
-      const auto kept = static_cast<std::size_t>(kept_tensor(program, storage));
+      const auto kept = static_cast<std::size_t>(storage.kept);
       const bool is_cheap = writer[kept] >= 0 && program.steps[static_cast<std::size_t>(writer[kept])].cheap &&
                             program.tensors[kept].type == StoredType::kElement;
       if (is_cheap)

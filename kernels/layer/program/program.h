@@ -12,7 +12,6 @@
 //     "qkv"               kernel kGemm of {4096, 10240, 8192, 1, 0} "norm1 output", parameter qkv.weight -> "qkv"
 //     ...
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,6 +20,7 @@
 
 #include "kernels/layer/kernel_call.h"
 #include "kernels/layer/parameter_tensor.h"
+#include "kernels/layer/program/positions.h"
 
 namespace plumb { inline namespace kernels {
 
@@ -104,11 +104,11 @@ struct LayerStep {
   Section section = Section::kLayer;
   KernelCall call;                   ///< of a kernel
   std::optional<Exchange> exchange;  ///< if set, the step is an exchange
-  std::vector<int> reads;            ///< tensors; a product's rows come first
-  std::vector<int> writes;           ///< tensors; a product's result comes first
-  std::vector<int> parameters;       ///< parameters that it reads
-  std::vector<int> gradients;        ///< parameters to whose gradients it adds
-  std::vector<int> holds;            ///< tensors that executors let go of behind it, though no step reads them any more
+  Positions reads;                   ///< tensors; a product's rows come first
+  Positions writes;                  ///< tensors; a product's result comes first
+  Positions parameters;              ///< parameters that it reads
+  Positions gradients;               ///< parameters to whose gradients it adds
+  Positions holds;                   ///< tensors that executors let go of behind it, though no step reads them any more
   int ranks = 1;                     ///< ranks among which the call is divided (attention of a context group)
   bool cheap = false;                ///< norm or activation function, which selective recomputation makes again
   /// writes[0] takes another tensor's storage when the step is done. While it runs, it needs storage beside it.
@@ -134,11 +134,6 @@ std::vector<KernelCall> kernels_of(const LayerProgram& program, Pass pass);
 
 /// Returns the exchanges of a pass in their order.
 std::vector<Exchange> exchanges_of(const LayerProgram& program, Pass pass);
-
-/// True if a list of tensors or parameters has that one.
-inline bool lists(const std::vector<int>& list, int wanted) {
-  return std::ranges::find(list, wanted) != list.end();
-}
 
 /// Returns "step 'qkv' of the forward".
 std::string step_text(const LayerStep& step);

@@ -30,7 +30,7 @@ std::vector<int> recomputed_steps(const LayerProgram& program, const std::vector
   std::vector<bool> is_wanted(program.tensors.size()), is_there(program.tensors.size());
   for (const Storage& storage : storages(program)) {
     if (!storage.is_kept()) continue;
-    const auto kept = static_cast<std::size_t>(kept_tensor(program, storage));
+    const auto kept = static_cast<std::size_t>(storage.kept);
     (forgotten[kept] ? is_wanted : is_there)[kept] = true;
     if (const int handed = handed_tensor(program, storage); handed >= 0 && forgotten[kept])
       is_there[static_cast<std::size_t>(handed)] = true;  // nothing has taken its place yet

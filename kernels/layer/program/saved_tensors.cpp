@@ -15,7 +15,7 @@ std::vector<SavedTensor> saved_tensors(const LayerProgram& program, const std::v
   for (const Storage& storage : storages(program)) {
     const bool from_input_grad = storage.first_pass == Pass::kInputGrad && storage.last_pass == Pass::kWeightGrad;
     if (!storage.is_kept() && !from_input_grad) continue;
-    auto index = static_cast<std::size_t>(kept_tensor(program, storage));
+    auto index = static_cast<std::size_t>(storage.kept);
     if (const int handed = handed_tensor(program, storage); handed >= 0 && forgotten[index])
       index = static_cast<std::size_t>(handed);
     const LayerTensor& tensor = program.tensors[index];
@@ -24,7 +24,7 @@ std::vector<SavedTensor> saved_tensors(const LayerProgram& program, const std::v
                      .single_precision = tensor.type != StoredType::kElement,
                      .needed_by_weight_grad = storage.last_pass == Pass::kWeightGrad,
                      .from_input_grad = from_input_grad,
-                     .is_input = lists(storage.tensors, program.input),
+                     .is_input = storage.tensors.has(program.input),
                      .recomputed = forgotten[index]});
   }
   return saved;
@@ -33,8 +33,8 @@ std::vector<SavedTensor> saved_tensors(const LayerProgram& program, const std::v
 std::int64_t workspace_bytes(const LayerProgram& program, Pass pass, std::int64_t element_bytes) {
   std::vector<std::int64_t> change(program.steps.size() + 1);  // of the bytes in use, at each step
   for (const Storage& storage : storages(program)) {
-    const bool is_handed = lists(storage.tensors, program.output_gradient) || lists(storage.tensors, program.input) ||
-                           (pass == Pass::kForward && lists(storage.tensors, program.output));
+    const bool is_handed = storage.tensors.has(program.output_gradient) || storage.tensors.has(program.input) ||
+                           (pass == Pass::kForward && storage.tensors.has(program.output));
     if (storage.first_pass != pass || is_handed || storage.is_kept()) continue;
     const std::int64_t bytes = bytes_of(program, storage, element_bytes);
     change[static_cast<std::size_t>(storage.first_step)] += bytes;

@@ -19,10 +19,12 @@ class Uses {
       used_[root] = true;
       storage.first_pass = pass;
       storage.first_step = storage.last_step = step;
+      storage.kept = tensor;
     }
+    if (pass == Pass::kForward) storage.kept = tensor;  // steps read before they write
     storage.last_pass = std::max(storage.last_pass, pass);
     storage.last_step = std::max(storage.last_step, step);
-    if (!lists(storage.tensors, tensor)) storage.tensors.push_back(tensor);
+    if (!storage.tensors.has(tensor)) storage.tensors.push_back(tensor);
   }
 
   std::vector<Storage> take() {
@@ -82,16 +84,6 @@ std::vector<Storage> storages(const LayerProgram& program) {
   uses.add(program.output, Pass::kForward, std::max(0, backward - 1));
   uses.add(program.input_gradient, Pass::kInputGrad, std::max(backward, begin_of(Pass::kWeightGrad) - 1));
   return uses.take();
-}
-
-int kept_tensor(const LayerProgram& program, const Storage& storage) {
-  const std::vector<int> writer = writers(program);
-  int kept = storage.tensors.front();
-  for (const int tensor : storage.tensors) {
-    const int step = writer[static_cast<std::size_t>(tensor)];
-    if (step < 0 || program.steps[static_cast<std::size_t>(step)].pass == Pass::kForward) kept = tensor;
-  }
-  return kept;
 }
 
 int handed_tensor(const LayerProgram& program, const Storage& storage) {

@@ -11,7 +11,8 @@ namespace plumb { inline namespace kernels {
 
 /// One storage, from the step in which it is first used to the last.
 struct Storage {
-  std::vector<int> tensors;  ///< in the order in which they have it
+  Positions tensors;  ///< in the order in which they have it
+  int kept = -1;      ///< tensor that has it when the forward is over, or at first
   Pass first_pass = Pass::kForward;
   Pass last_pass = Pass::kForward;
   int first_step = 0;  ///< position in LayerProgram::steps; that of the pass's first step for what others hand over
@@ -24,9 +25,6 @@ struct Storage {
 /// Returns the storages in the order of their first tensors, without those in memory of others, and those that no step
 /// uses.
 std::vector<Storage> storages(const LayerProgram& program);
-
-/// Returns the tensor that a storage has when the forward is over.
-int kept_tensor(const LayerProgram& program, const Storage& storage);
 
 /// Returns the tensor of a storage that the layer has not made itself; -1: none.
 int handed_tensor(const LayerProgram& program, const Storage& storage);

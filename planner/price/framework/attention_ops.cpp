@@ -23,6 +23,8 @@ bool softmax_is_fused(const LayerContext& c) {
   return c.stack.fused_softmax_rows == 0 || rows % c.stack.fused_softmax_rows == 0;
 }
 
+constexpr std::string_view kQkv = "qkv";
+
 bool is_core(const LayerStep& step) {
   using enum KernelKind;
   const KernelKind kind = step.call.kind;
@@ -40,10 +42,12 @@ void add_step(const LayerContext& c, const PassBuilder& pass, const LayerStep& s
   switch (step.call.kind) {
     case KernelKind::kGemm: {
       const auto form = static_cast<GemmForm>(shape[4]);
+      // Gradients are summed beside the product of queries, keys and values (layer_price.h), so that it has its name.
+      const std::string_view name = step.name == kQkv ? kQkv : "projection";
       if (form == kWeightGrad)
-        pass.weight_gradient(step.name, size(0), size(1), size(2), c.stack.fused_accumulation);
+        pass.weight_gradient(name, size(0), size(1), size(2), c.stack.fused_accumulation);
       else
-        pass.gemm(step.name, size(0), size(1), size(2), form);
+        pass.gemm(name, size(0), size(1), size(2), form);
       return;
     }
     case KernelKind::kNormForward:

@@ -4,7 +4,7 @@
 // framework/kernel_time.h times them.
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/layer.h"
@@ -16,7 +16,7 @@ namespace plumb { inline namespace planner {
 /// One or more equal kernels.
 struct DeviceKernel {
   enum class Kind : std::uint8_t { kGemm, kAttentionForward, kAttentionBackward, kTraffic };
-  std::string name;
+  std::string_view name;
   Kind kind = Kind::kTraffic;
   GemmShape shape{};                   ///< GEMMs only: shape of one kernel
   GemmForm form = GemmForm::kForward;  ///< GEMMs only

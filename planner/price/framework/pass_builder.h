@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <string>
 #include <string_view>
 
 #include "planner/price/framework/kernel.h"
@@ -44,7 +43,7 @@ class PassBuilder {
 
   /// Adds a batched product of two activations that lie in memory along a head of `size` elements.
   void batched(std::string_view name, double m, double n, double k, double count, double size) const {
-    pass_.kernels.push_back({.name = std::string(name),
+    pass_.kernels.push_back({.name = name,
                              .kind = DeviceKernel::Kind::kGemm,
                              .shape = {m, n, k, count},
                              .alignment = static_cast<std::int64_t>(size),
@@ -53,7 +52,7 @@ class PassBuilder {
   }
 
   void traffic(std::string_view name, double bytes, int launches = 1) const {
-    if (bytes > 0) pass_.kernels.push_back({.name = std::string(name), .bytes = bytes, .launches = launches});
+    if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes, .launches = launches});
   }
 
   /// Adds so many kernels that quantize activations for a product.
@@ -73,12 +72,8 @@ class PassBuilder {
 
   void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes,
                  int launches = 1) const {
-    pass_.kernels.push_back({.name = std::string(name),
-                             .kind = kind,
-                             .flops = flops,
-                             .sequence = sequence,
-                             .bytes = bytes,
-                             .launches = launches});
+    pass_.kernels.push_back(
+        {.name = name, .kind = kind, .flops = flops, .sequence = sequence, .bytes = bytes, .launches = launches});
   }
 
   void exchange(Group group, CollectiveKind kind, double bytes, int count = 1) const {
@@ -98,7 +93,7 @@ class PassBuilder {
  private:
   void add_gemm(std::string_view name, const GemmShape& shape, GemmForm form, double bytes) const {
     pass_.kernels.push_back(
-        {.name = std::string(name), .kind = DeviceKernel::Kind::kGemm, .shape = shape, .form = form, .bytes = bytes});
+        {.name = name, .kind = DeviceKernel::Kind::kGemm, .shape = shape, .form = form, .bytes = bytes});
   }
 
   DeviceKernel& last_product() const {

@@ -27,7 +27,7 @@ struct RankSizes {
 struct LayerContext {
   const TransformerLayer& layer;
   const LayerWork& work;
-  const LayerProgram& program;  ///< without division of rows
+  const LayerProgram& program;  ///< without division of rows and without experts
   const StackSpec& stack;
   ElementBytes bytes;
   RankSizes sizes;

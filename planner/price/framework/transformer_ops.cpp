@@ -145,7 +145,9 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
                          ElementBytes bytes) {
   LayerWork whole_rows = work;  // frameworks compress queries and keys of all rows
   whole_rows.sequence_parallel = false;
-  const LayerProgram program = layer_program(layer, whole_rows);
+  TransformerLayer dense = layer;  // of the program only attention is looked at
+  dense.experts = 0;
+  const LayerProgram program = layer_program(dense, whole_rows);
   const LayerContext context{layer, work, program, stack, bytes, rank_sizes(layer, work)};
   LayerOps ops;
   forward(context, {ops.forward, bytes}, false);

@@ -106,7 +106,9 @@ PassPrice steps_price(const KernelPrices& kernels, const Exchanges& groups, std:
 LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer, const LayerWork& work,
                      bool rebuilds_cheap) {
   const LayerProgram plain = layer_program(layer, work, kernels.fused ? Machine::kDevice : Machine::kHost);
-  const LayerProgram run = kernels.fused ? fused_program(layer, work, rebuilds_cheap) : plain;
+  std::optional<LayerProgram> joined;
+  if (kernels.fused) joined = fused_program(layer, work, rebuilds_cheap);
+  const LayerProgram& run = joined ? *joined : plain;
   LayerPrice price{.forward = steps_price(kernels, groups, steps_of(run, Pass::kForward)),
                    .input_grad = steps_price(kernels, groups, steps_of(run, Pass::kInputGrad)),
                    .weight_grad = steps_price(kernels, groups, steps_of(run, Pass::kWeightGrad))};

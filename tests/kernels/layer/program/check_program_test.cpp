@@ -62,7 +62,7 @@ TEST_CASE("a read without a writer is refused with the step's name") {
         stranger.origin = Origin::kStep;
         stranger.place = -1;
         program.tensors.push_back(stranger);
-        program.steps[index_of(step, sound)].reads[read] = static_cast<int>(program.tensors.size()) - 1;
+        program.steps[index_of(step, sound)].reads[read] = static_cast<std::int16_t>(program.tensors.size() - 1);
         const std::string fault = program_fault(program);
         REQUIRE(names(fault, step));
         REQUIRE(fault.find("no step before it writes") != std::string::npos);
@@ -83,7 +83,7 @@ TEST_CASE("a step that is left out is refused if another needs its results, its 
         return sound.tensors[static_cast<std::size_t>(tensor)].origin == Origin::kStep &&
                first[static_cast<std::size_t>(tensor)] == static_cast<int>(left_out) &&
                (is_handed || std::ranges::any_of(sound.steps, [&](const LayerStep& other) {
-                  return &other != &step && lists(other.reads, tensor);
+                  return &other != &step && other.reads.has(tensor);
                 }));
       });
       const bool has_parameter = step.pass == Pass::kForward && !step.parameters.empty();
@@ -103,9 +103,9 @@ TEST_CASE("a gradient that is forgotten is refused with its parameter and the st
     for (const LayerStep& step : sound.steps)
       for (const int parameter : step.gradients) {
         LayerProgram program = sound;
-        std::erase(program.steps[index_of(step, sound)].gradients, parameter);
-        const auto reader = std::ranges::find_if(
-            sound.steps, [&](const LayerStep& other) { return lists(other.parameters, parameter); });
+        program.steps[index_of(step, sound)].gradients.erase(parameter);
+        const auto reader =
+            std::ranges::find_if(sound.steps, [&](const LayerStep& other) { return other.parameters.has(parameter); });
         const std::string fault = program_fault(program);
         const std::string& name = sound.parameters[static_cast<std::size_t>(parameter)].name;
         // A product without its weight is refused at once.
@@ -184,7 +184,7 @@ TEST_CASE("any single tensor that the backward needs may be forgotten and made a
     for (const Storage& storage : storages(program)) {
       if (!storage.is_kept() || handed_tensor(program, storage) >= 0) continue;
       std::vector<bool> forgotten(program.tensors.size());
-      forgotten[static_cast<std::size_t>(kept_tensor(program, storage))] = true;
+      forgotten[static_cast<std::size_t>(storage.kept)] = true;
       CHECK(recomputation_fault(program, forgotten) == "");
     }
   });

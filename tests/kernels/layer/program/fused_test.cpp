@@ -74,7 +74,7 @@ TEST_CASE("a joined step reads, writes and trains what its parts do, without wha
   const LayerProgram program = fused_program(small_gpt_block(), kFusedWork, false);
   const std::span<const LayerStep> steps = steps_of(program, Pass::kForward);
   const auto named = [&](const char* name) { return *std::ranges::find(steps, name, &LayerStep::name); };
-  const auto names = [&](const std::vector<int>& tensors) {
+  const auto names = [&](const Positions& tensors) {
     std::string text;
     for (const int tensor : tensors) text += program.tensors[static_cast<std::size_t>(tensor)].name + "; ";
     return text;
