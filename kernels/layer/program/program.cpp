@@ -19,8 +19,8 @@ const char* pass_name(Pass pass) {
 }
 
 std::span<const LayerStep> steps_of(const LayerProgram& program, Pass pass) {
-  const auto steps = std::ranges::equal_range(program.steps, pass, {}, &LayerStep::pass);
-  return {steps.begin(), steps.end()};
+  return {std::ranges::lower_bound(program.steps, pass, {}, &LayerStep::pass),
+          std::ranges::upper_bound(program.steps, pass, {}, &LayerStep::pass)};
 }
 
 std::vector<KernelCall> kernels_of(const LayerProgram& program, Pass pass) {

@@ -30,7 +30,7 @@ class Uses {
   std::vector<Storage> take() {
     std::vector<Storage> taken;
     for (std::size_t i = 0; i < all_.size(); ++i)
-      if (used_[i]) taken.push_back(std::move(all_[i]));
+      if (used_[i]) taken.push_back(all_[i]);
     return taken;
   }
 
