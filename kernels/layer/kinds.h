@@ -92,7 +92,7 @@ struct HeadLayer {
   double norm_epsilon = 1e-5;
   /// The projection is the token embedding's table (each use keeps its own copy and gradient buffer).
   bool tied = false;
-  double softcap = 0;  ///< bound to which tanh limits the logits (Gemma Team 2024); 0: none
+  double logit_softcap = 0;  ///< bound to which tanh limits the logits (Gemma Team 2024); 0: none
 
   friend bool operator==(const HeadLayer&, const HeadLayer&) = default;
 };

@@ -182,7 +182,7 @@ HeadLayer head_of(const ModelSpec& model) {
           .norm = model.norm,
           .norm_epsilon = model.norm_epsilon,
           .tied = model.tied_embeddings,
-          .softcap = model.logit_softcap};
+          .logit_softcap = model.logit_softcap};
 }
 
 }  // namespace

@@ -62,25 +62,26 @@ int ProgramBuilder::output_gradient(std::int64_t rows, std::int64_t columns) {
              tensor("output gradient", rows, columns, StoredType::kElement, Origin::kOutputGradient);
 }
 
-LayerStep& ProgramBuilder::kernel(std::string name, KernelCall call, const Positions& reads, const Positions& writes) {
+LayerStep& ProgramBuilder::step(std::string name, std::variant<KernelCall, Exchange> does, const Positions& reads,
+                                const Positions& writes) {
   assert(program_.steps.empty() || program_.steps.back().pass <= pass_);
-  return program_.steps.emplace_back(LayerStep{.name = std::move(name),
-                                               .pass = pass_,
-                                               .section = section_,
-                                               .call = std::move(call),
-                                               .exchange = {},
-                                               .reads = reads,
-                                               .writes = writes,
-                                               .parameters = {},
-                                               .gradients = {},
-                                               .holds = {}});
+  LayerStep& added = program_.steps.emplace_back();
+  added.name = std::move(name);
+  added.pass = pass_;
+  added.section = section_;
+  added.does = std::move(does);
+  added.reads = reads;
+  added.writes = writes;
+  return added;
+}
+
+LayerStep& ProgramBuilder::kernel(std::string name, KernelCall call, const Positions& reads, const Positions& writes) {
+  return step(std::move(name), std::move(call), reads, writes);
 }
 
 LayerStep& ProgramBuilder::exchange(std::string name, Exchange exchange, const Positions& reads,
                                     const Positions& writes) {
-  LayerStep& step = kernel(std::move(name), {}, reads, writes);
-  step.exchange = exchange;
-  return step;
+  return step(std::move(name), exchange, reads, writes);
 }
 
 int ProgramBuilder::gathered(int own, Room room) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kernels/layer/layer_ends.h"
@@ -121,6 +122,8 @@ class ProgramBuilder {
   void dropout(const std::string& name, int x, int y);
 
  private:
+  LayerStep& step(std::string name, std::variant<KernelCall, Exchange> does, const Positions& reads,
+                  const Positions& writes);
   /// Lets a step add to gradients that are summed over the tensor group first where ranks have different rows.
   void add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns);
 

@@ -52,11 +52,13 @@ std::string missing(const LayerProgram& program, Values& values, const LayerStep
          " has taken";
 }
 
-/// Returns the rows and columns of a product's operands that its call implies.
+/// Returns the fault of a product whose operands have not the shapes of its call.
 std::string product_fault(const LayerProgram& program, const LayerStep& step) {
-  if (step.exchange || step.call.kind != KernelKind::kGemm || step.call.shape[3] != 1) return {};
-  const std::int64_t m = step.call.shape[0], n = step.call.shape[1], k = step.call.shape[2];
-  const auto form = static_cast<GemmForm>(step.call.shape[4]);
+  if (!step.is(KernelKind::kGemm)) return {};
+  const std::vector<std::int64_t>& shape = step.call()->shape;
+  const std::int64_t m = shape[0], n = shape[1], k = shape[2];
+  if (shape[3] != 1) return {};  // experts, whose rows are counted together
+  const auto form = static_cast<GemmForm>(shape[4]);
   const auto fits = [&](int tensor, std::int64_t rows, std::int64_t columns) {
     const LayerTensor& operand = program.tensors[static_cast<std::size_t>(tensor)];
     return operand.rows == rows && operand.columns == columns;
@@ -77,7 +79,7 @@ std::string product_fault(const LayerProgram& program, const LayerStep& step) {
   return is_sound ? std::string() : step_text(step) + " has operands of other shapes than its product";
 }
 
-/// Returns the last step before `end` that reads the tensor after `begin`, or null.
+/// Returns the first step behind `begin` that reads the tensor before it is written again, or null.
 const LayerStep* later_reader(const LayerProgram& program, int tensor, std::size_t begin) {
   for (std::size_t i = begin + 1; i < program.steps.size(); ++i) {
     if (program.steps[i].reads.has(tensor)) return &program.steps[i];
@@ -151,7 +153,8 @@ std::string exchange_fault(std::span<const LayerProgram> ranks, ExchangeGroup gr
   const auto exchanges = [&](const LayerProgram& program) {
     std::vector<const LayerStep*> steps;
     for (const LayerStep& step : program.steps)
-      if (step.exchange && step.exchange->group == group) steps.push_back(&step);
+      if (const Exchange* exchange = step.exchange(); exchange != nullptr && exchange->group == group)
+        steps.push_back(&step);
     return steps;
   };
   const auto on_rank = [](std::size_t rank) { return " on rank " + std::to_string(rank); };
@@ -162,7 +165,7 @@ std::string exchange_fault(std::span<const LayerProgram> ranks, ExchangeGroup gr
       if (i >= other.size()) return step_text(*first[i]) + " on rank 0 has no counterpart" + on_rank(rank);
       if (i >= first.size()) return step_text(*other[i]) + on_rank(rank) + " has no counterpart on rank 0";
       if (first[i]->name != other[i]->name || first[i]->pass != other[i]->pass ||
-          *first[i]->exchange != *other[i]->exchange)
+          *first[i]->exchange() != *other[i]->exchange())
         return step_text(*first[i]) + " on rank 0 meets " + step_text(*other[i]) + on_rank(rank);
     }
   }

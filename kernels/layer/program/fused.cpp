@@ -1,17 +1,14 @@
 #include "kernels/layer/program/fused.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace plumb { inline namespace kernels {
 namespace {
 
-bool is(const LayerStep& step, KernelKind kind) {
-  return !step.exchange && step.call.kind == kind;
-}
-
 bool is_product(const LayerStep& step, GemmForm form) {
-  return is(step, KernelKind::kGemm) && step.call.shape[4] == static_cast<std::int64_t>(form);
+  return step.is(KernelKind::kGemm) && step.call()->shape[4] == static_cast<std::int64_t>(form);
 }
 
 /// True if the second step reads the first one's result.
@@ -28,7 +25,7 @@ void add_new(Positions& to, const Positions& from) {
 LayerStep joined(const LayerStep& first, const LayerStep& second, KernelCall call) {
   LayerStep step = first;
   step.name = first.name + ", " + second.name;
-  step.call = std::move(call);
+  step.does = std::move(call);
   for (const int tensor : second.reads)
     if (!first.writes.has(tensor)) add_new(step.reads, {tensor});
   add_new(step.writes, second.writes);
@@ -64,37 +61,37 @@ void join_neighbours(std::vector<LayerStep>& steps, Rule rule) {
 using Rewritten = std::optional<LayerStep>;
 
 Rewritten dropout_with_residual(const LayerStep& first, const LayerStep& second) {
-  if (!is(first, KernelKind::kDropout) || !is(second, KernelKind::kResidualAdd) || !passes_on(first, second)) return {};
-  return joined(first, second, first.call);
+  if (!first.is(KernelKind::kDropout) || !second.is(KernelKind::kResidualAdd) || !passes_on(first, second)) return {};
+  return joined(first, second, *first.call());
 }
 
 Rewritten norm_behind_residual(const LayerStep& first, const LayerStep& second) {
   constexpr std::int64_t kBehindResidual = 2;
-  if (!is(first, KernelKind::kResidualAdd) || !is(second, KernelKind::kNormForward) || !passes_on(first, second))
+  if (!first.is(KernelKind::kResidualAdd) || !second.is(KernelKind::kNormForward) || !passes_on(first, second))
     return {};
-  std::vector<std::int64_t> shape = second.call.shape;
+  std::vector<std::int64_t> shape = second.call()->shape;
   shape[2] += kBehindResidual;
   return joined(first, second, kernel_call(KernelKind::kNormForward, std::move(shape)));
 }
 
 Rewritten behind_bias(const LayerStep& first, const LayerStep& second, KernelKind kind) {
-  if (!is(first, KernelKind::kBiasForward) || !is(second, kind) || !passes_on(first, second)) return {};
-  return joined(first, second, second.call);
+  if (!first.is(KernelKind::kBiasForward) || !second.is(kind) || !passes_on(first, second)) return {};
+  return joined(first, second, *second.call());
 }
 
 Rewritten product_with_bias(const LayerStep& first, const LayerStep& second) {
-  if (is_product(first, GemmForm::kForward) && is(second, KernelKind::kBiasForward) && passes_on(first, second))
-    return joined(first, second, with_form(first.call, GemmForm::kForwardBias));
-  if (is_product(first, GemmForm::kWeightGrad) && is(second, KernelKind::kBiasBackward) &&
+  if (is_product(first, GemmForm::kForward) && second.is(KernelKind::kBiasForward) && passes_on(first, second))
+    return joined(first, second, with_form(*first.call(), GemmForm::kForwardBias));
+  if (is_product(first, GemmForm::kWeightGrad) && second.is(KernelKind::kBiasBackward) &&
       first.reads.front() == second.reads.front())
-    return joined(first, second, with_form(first.call, GemmForm::kWeightGradBias));
+    return joined(first, second, with_form(*first.call(), GemmForm::kWeightGradBias));
   return {};
 }
 
 Rewritten product_with_gelu(const LayerStep& first, const LayerStep& second) {
   const bool is_forward = is_product(first, GemmForm::kForward) || is_product(first, GemmForm::kForwardBias);
-  if (!is_forward || !is(second, KernelKind::kActivationForward) || !passes_on(first, second)) return {};
-  return joined(first, second, with_form(first.call, GemmForm::kForwardGelu));
+  if (!is_forward || !second.is(KernelKind::kActivationForward) || !passes_on(first, second)) return {};
+  return joined(first, second, with_form(*first.call(), GemmForm::kForwardGelu));
 }
 
 }  // namespace

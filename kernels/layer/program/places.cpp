@@ -9,7 +9,6 @@
 namespace plumb { inline namespace kernels {
 namespace {
 
-constexpr int kSectionCount = 5;
 constexpr std::int64_t kWord = 4;
 
 bool contains(Section outer, Section inner) {
@@ -72,7 +71,12 @@ LayerPlaces layer_places(const LayerProgram& program, std::int64_t element_bytes
   const auto workspace_of = [&](const Storage& storage) -> Workspace& {
     return workspaces[static_cast<std::size_t>(storage.first_pass)];
   };
-  std::vector<std::pair<Storage, Section>> temporaries;
+  struct Temporary {
+    Storage storage;
+    Section section;
+    std::int64_t offset;  // inside the section
+  };
+  std::vector<Temporary> temporaries;
   const auto place = [&](const Storage& storage, MemoryPart part, std::int64_t offset) {
     for (const int tensor : storage.tensors) all.places[static_cast<std::size_t>(tensor)] = {part, offset};
   };
@@ -92,19 +96,15 @@ LayerPlaces layer_places(const LayerProgram& program, std::int64_t element_bytes
       else
         place(storage, MemoryPart::kEarly, take(all.bytes.early, bytes));
     } else if (!has(program.output) && !has(program.input_gradient)) {
-      temporaries.emplace_back(storage, section_of(program, storage));
+      const Section section = section_of(program, storage);
+      temporaries.push_back({storage, section, workspace_of(storage).add(section, bytes)});
     }
   }
   // A section begins behind those that contain it, whose sizes are known only now.
-  std::vector<std::int64_t> offsets;
-  for (const auto& [storage, section] : temporaries)
-    offsets.push_back(workspace_of(storage).add(section, aligned_bytes(bytes_of(program, storage, element_bytes))));
-  for (std::size_t i = 0; i < temporaries.size(); ++i) {
-    const auto& [storage, section] = temporaries[i];
-    const bool is_forward = storage.first_pass == Pass::kForward;
-    place(storage, is_forward ? MemoryPart::kForwardWorkspace : MemoryPart::kBackwardWorkspace,
-          workspace_of(storage).begin_of(section) + offsets[i]);
-  }
+  for (const auto& [storage, section, offset] : temporaries)
+    place(storage,
+          storage.first_pass == Pass::kForward ? MemoryPart::kForwardWorkspace : MemoryPart::kBackwardWorkspace,
+          workspace_of(storage).begin_of(section) + offset);
   all.bytes.forward_workspace = workspaces[0].size();
   all.bytes.backward_workspace = std::max(workspaces[1].size(), workspaces[2].size());
   return all;
@@ -113,9 +113,12 @@ LayerPlaces layer_places(const LayerProgram& program, std::int64_t element_bytes
 SequenceBytes sequence_bytes(const LayerProgram& program, std::int64_t element_bytes) {
   SequenceBytes bytes;
   for (const LayerStep& step : steps_of(program, Pass::kForward)) {
-    if (step.exchange || step.call.kind != KernelKind::kAttentionForward) continue;
-    const std::vector<std::int64_t>& size = step.call.shape;  // {b, s, a, k, d, window}
-    const std::int64_t elements = size[0] * size[1] * 2 * size[3] * size[4];
+    const bool is_latent = step.is(KernelKind::kLatentAttentionForward);
+    if (!is_latent && !step.is(KernelKind::kAttentionForward)) continue;
+    // {b, s, a, k, d, window}, or {b, s, a, size of keys, size of values, window}
+    const std::vector<std::int64_t>& size = step.call()->shape;
+    const std::int64_t columns = is_latent ? size[2] * (size[3] + size[4]) : 2 * size[3] * size[4];
+    const std::int64_t elements = size[0] * size[1] * columns;
     bytes.kept += aligned_bytes(elements * element_bytes);
     bytes.gradients += aligned_bytes(elements * kWord);
   }

@@ -26,14 +26,14 @@ std::span<const LayerStep> steps_of(const LayerProgram& program, Pass pass) {
 std::vector<KernelCall> kernels_of(const LayerProgram& program, Pass pass) {
   std::vector<KernelCall> calls;
   for (const LayerStep& step : steps_of(program, pass))
-    if (!step.exchange) calls.push_back(step.call);
+    if (const KernelCall* call = step.call()) calls.push_back(*call);
   return calls;
 }
 
 std::vector<Exchange> exchanges_of(const LayerProgram& program, Pass pass) {
   std::vector<Exchange> exchanges;
   for (const LayerStep& step : steps_of(program, pass))
-    if (step.exchange) exchanges.push_back(*step.exchange);
+    if (const Exchange* exchange = step.exchange()) exchanges.push_back(*exchange);
   return exchanges;
 }
 

@@ -13,9 +13,9 @@
 //     ...
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kernels/layer/kernel_call.h"
@@ -90,6 +90,7 @@ struct Exchange {
 /// The part of a layer to which a step belongs. The temporaries of parts that follow each other may lie in the same
 /// memory (places.h).
 enum class Section : std::uint8_t { kLayer, kAttention, kFeedForward, kExpertRows, kExpertTokens };
+inline constexpr int kSectionCount = 5;
 
 /// Returns the section that contains this one; the layer contains itself.
 constexpr Section containing(Section section) {
@@ -102,17 +103,21 @@ struct LayerStep {
   std::string name;  ///< e.g. "qkv"
   Pass pass = Pass::kForward;
   Section section = Section::kLayer;
-  KernelCall call;                   ///< of a kernel
-  std::optional<Exchange> exchange;  ///< if set, the step is an exchange
-  Positions reads;                   ///< tensors; a product's rows come first
-  Positions writes;                  ///< tensors; a product's result comes first
-  Positions parameters;              ///< parameters that it reads
-  Positions gradients;               ///< parameters to whose gradients it adds
-  Positions holds;                   ///< tensors that executors let go of behind it, though no step reads them any more
-  int ranks = 1;                     ///< ranks among which the call is divided (attention of a context group)
-  bool cheap = false;                ///< norm or activation function, which selective recomputation makes again
+  std::variant<KernelCall, Exchange> does;
+  Positions reads;       ///< tensors; a product's rows come first
+  Positions writes;      ///< tensors; a product's result comes first
+  Positions parameters;  ///< parameters that it reads
+  Positions gradients;   ///< parameters to whose gradients it adds
+  Positions holds;       ///< tensors that executors let go of behind it, though no step reads them any more
+  int ranks = 1;         ///< ranks among which the call is divided (attention of a context group)
+  bool cheap = false;    ///< norm or activation function, which selective recomputation makes again
   /// writes[0] takes another tensor's storage when the step is done. While it runs, it needs storage beside it.
   bool beside = false;
+
+  /// Return the kernel's call, or the exchange; null if the step is the other.
+  const KernelCall* call() const { return std::get_if<KernelCall>(&does); }
+  const Exchange* exchange() const { return std::get_if<Exchange>(&does); }
+  bool is(KernelKind kind) const { return call() != nullptr && call()->kind == kind; }
 };
 
 struct LayerProgram {

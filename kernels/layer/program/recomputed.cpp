@@ -56,7 +56,7 @@ std::vector<int> recomputed_steps(const LayerProgram& program, const std::vector
 std::vector<KernelCall> recomputed_kernels(const LayerProgram& program, Recompute what) {
   std::vector<KernelCall> calls;
   for (const int i : recomputed_steps(program, forgotten_tensors(program, what)))
-    if (const LayerStep& step = program.steps[static_cast<std::size_t>(i)]; !step.exchange) calls.push_back(step.call);
+    if (const KernelCall* call = program.steps[static_cast<std::size_t>(i)].call()) calls.push_back(*call);
   return calls;
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/layer/program/storage.h"
 
 namespace plumb { inline namespace kernels {
+
 std::vector<SavedTensor> saved_tensors(const LayerProgram& program, Recompute what) {
   return saved_tensors(program, forgotten_tensors(program, what));
 }

@@ -27,19 +27,19 @@ constexpr std::string_view kQkv = "qkv";
 
 bool is_core(const LayerStep& step) {
   using enum KernelKind;
-  const KernelKind kind = step.call.kind;
-  return kind == kAttentionForward || kind == kAttentionBackward || kind == kLatentAttentionForward ||
-         kind == kLatentAttentionBackward;
+  return step.is(kAttentionForward) || step.is(kAttentionBackward) || step.is(kLatentAttentionForward) ||
+         step.is(kLatentAttentionBackward);
 }
 
 /// Adds a step of the layer's program beside attention's core. A framework's products include biases, and its norms move
 /// their input and output once, or its gradients twice.
 void add_step(const LayerContext& c, const PassBuilder& pass, const LayerStep& step) {
-  if (step.exchange) return;
-  const std::vector<std::int64_t>& shape = step.call.shape;
+  if (step.call() == nullptr) return;  // the framework has exchanges of its own
+  const KernelCall& call = *step.call();
+  const std::vector<std::int64_t>& shape = call.shape;
   const auto size = [&shape](std::size_t i) { return static_cast<double>(shape[i]); };
   const double a = c.bytes.activation;
-  switch (step.call.kind) {
+  switch (call.kind) {
     case KernelKind::kGemm: {
       const auto form = static_cast<GemmForm>(shape[4]);
       // Gradients are summed beside the product of queries, keys and values (layer_price.h), so that it has its name.
@@ -55,12 +55,12 @@ void add_step(const LayerContext& c, const PassBuilder& pass, const LayerStep& s
     case KernelKind::kNormBackward:
       return pass.traffic("norm", 4 * size(0) * size(1) * a);
     case KernelKind::kRotary:
-      return pass.traffic("rope", step.call.elements_moved * a);
+      return pass.traffic("rope", call.elements_moved * a);
     case KernelKind::kJoinHeads:
     case KernelKind::kSplitHeads:
       return pass.traffic("keys joined", 2 * c.sizes.tokens * c.sizes.query * a);
     case KernelKind::kResidualAdd:
-      return pass.traffic("gradients of both summed", step.call.elements_moved * a);
+      return pass.traffic("gradients of both summed", call.elements_moved * a);
     default:
       return;
   }
@@ -126,13 +126,13 @@ void attention_inputs_rebuild(const LayerContext& c, const PassBuilder& pass) {
   pass.gemm("keys", c.sizes.tokens, c.sizes.kv_heads * static_cast<double>(c.layer.head_size),
             static_cast<double>(c.layer.hidden));
   for (const LayerStep& step : attention_steps(c, Pass::kForward))
-    if (step.call.kind == KernelKind::kRotary) add_step(c, pass, step);
+    if (step.is(KernelKind::kRotary)) add_step(c, pass, step);
 }
 
 void attention_inputs_input_grad(const LayerContext& c, const PassBuilder& pass) {
   const std::span<const LayerStep> steps = attention_steps(c, Pass::kInputGrad);
   for (auto step = std::ranges::find_if(steps, is_core) + 1; step != steps.end(); ++step) {
-    if (c.layer.kv_rank == 0 && !step->exchange && step->call.kind == KernelKind::kGemm) {
+    if (c.layer.kv_rank == 0 && step->is(KernelKind::kGemm)) {
       const double gradient = c.sizes.tokens * c.sizes.qkv;
       pass.traffic("qkv gradients joined", (c.layer.qkv_bias ? 3 : 2) * gradient * c.bytes.activation);
       pass.cast(gradient);

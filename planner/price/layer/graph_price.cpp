@@ -57,7 +57,7 @@ LayerPrice graph_node_price(const KernelPrices& kernels, const GraphNode& node, 
     for (const auto& [pass, part] :
          {std::pair{Pass::kForward, &price.forward}, std::pair{Pass::kInputGrad, &price.input_grad},
           std::pair{Pass::kWeightGrad, &price.weight_grad}})
-      for (const LayerStep& step : steps_of(program, pass)) part->compute += kernel_time(kernels, step.call);
+      for (const KernelCall& call : kernels_of(program, pass)) part->compute += kernel_time(kernels, call);
   }
   if (node.segment >= 0) price.rebuild_full = price.forward;
   return price;

@@ -86,11 +86,11 @@ PassPrice steps_price(const KernelPrices& kernels, const Exchanges& groups, std:
   PassPrice price;
   std::vector<KernelExchange> exchanges;
   for (const LayerStep& step : steps) {
-    if (!step.exchange) {
-      price.compute += kernel_time(kernels, step.call) / step.ranks;
+    if (const KernelCall* call = step.call()) {
+      price.compute += kernel_time(kernels, *call) / step.ranks;
       continue;
     }
-    const KernelExchange exchange = priced_exchange(*step.exchange, kernels.element_bytes);
+    const KernelExchange exchange = priced_exchange(*step.exchange(), kernels.element_bytes);
     const auto same = std::ranges::find_if(exchanges, [&](const KernelExchange& other) {
       return other.group == exchange.group && other.kind == exchange.kind && other.bytes == exchange.bytes;
     });

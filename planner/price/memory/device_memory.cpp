@@ -45,8 +45,9 @@ Standing standing(const std::vector<DeviceFootprint>& layers, Recompute recomput
 }  // namespace
 
 bool has_device_footprint(const Layer& layer) {
-  return std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer) ||
-         (std::holds_alternative<TransformerLayer>(layer) && has_kernels(layer));
+  const bool has_tokens = std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer) ||
+                          std::holds_alternative<TransformerLayer>(layer);
+  return has_tokens && has_kernels(layer);
 }
 
 DeviceFootprint device_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work) {

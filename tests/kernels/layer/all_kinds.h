@@ -87,7 +87,7 @@ inline std::vector<Layer> all_other_kinds() {
       EmbeddingLayer{.vocab = 100, .hidden = 64},
       EmbeddingLayer{.vocab = 100, .hidden = 64, .positions = 32, .dropout = 0.1},
       HeadLayer{.vocab = 100, .hidden = 64},
-      HeadLayer{.vocab = 100, .hidden = 64, .norm = NormKind::kLayerNorm, .softcap = 30},
+      HeadLayer{.vocab = 100, .hidden = 64, .norm = NormKind::kLayerNorm, .logit_softcap = 30},
       InputLayer{.height = 9, .width = 7, .channels = 2},
       MlpLayer{.hidden = 32, .ffn = 128},
       LossLayer{.width = 10, .loss = LossKind::kSquaredError},

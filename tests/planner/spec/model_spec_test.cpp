@@ -275,7 +275,7 @@ TEST_CASE("options of routers and scores reach the layers, and what no executor 
   CHECK(block.router == RouterKind::kSigmoid);
   CHECK(block.selection_bias);
   CHECK(block.attention_softcap == 50);
-  CHECK(std::get<HeadLayer>(layers.back()).softcap == 30);
+  CHECK(std::get<HeadLayer>(layers.back()).logit_softcap == 30);
   CHECK(missing_kernels(model).part == "soft-capped scores");
   model.attention_softcap = 0;
   CHECK(missing_kernels(model).part == "a sigmoid router");

@@ -120,14 +120,14 @@ TEST_CASE("an exchange that one rank lacks is refused with the step's name") {
   int faults = 0;
   for_each_program([&](const LayerProgram& sound) {
     for (const LayerStep& step : sound.steps) {
-      if (!step.exchange) continue;
+      if (step.exchange() == nullptr) continue;
       LayerProgram lacking = sound;
       lacking.steps.erase(lacking.steps.begin() + static_cast<std::ptrdiff_t>(index_of(step, sound)));
-      REQUIRE(names(exchange_fault(std::vector<LayerProgram>{sound, lacking}, step.exchange->group), step));
-      REQUIRE(names(exchange_fault(std::vector<LayerProgram>{lacking, sound}, step.exchange->group), step));
+      REQUIRE(names(exchange_fault(std::vector<LayerProgram>{sound, lacking}, step.exchange()->group), step));
+      REQUIRE(names(exchange_fault(std::vector<LayerProgram>{lacking, sound}, step.exchange()->group), step));
       LayerProgram other = sound;
-      other.steps[index_of(step, sound)].exchange->elements += 1;
-      REQUIRE(names(exchange_fault(std::vector<LayerProgram>{sound, sound, other}, step.exchange->group), step));
+      std::get<Exchange>(other.steps[index_of(step, sound)].does).elements += 1;
+      REQUIRE(names(exchange_fault(std::vector<LayerProgram>{sound, sound, other}, step.exchange()->group), step));
       faults += 3;
     }
   });
@@ -159,10 +159,10 @@ TEST_CASE("a product whose operands have other shapes than its call is refused w
   int faults = 0;
   for_each_program([&](const LayerProgram& sound) {
     for (const LayerStep& step : sound.steps) {
-      if (step.exchange || step.call.kind != KernelKind::kGemm || step.call.shape[3] != 1) continue;
+      if (!step.is(KernelKind::kGemm) || step.call()->shape[3] != 1) continue;
       for (std::size_t size = 0; size < 3; ++size) {
         LayerProgram program = sound;
-        program.steps[index_of(step, sound)].call.shape[size] += 1;
+        std::get<KernelCall>(program.steps[index_of(step, sound)].does).shape[size] += 1;
         REQUIRE(names(program_fault(program), step));
         ++faults;
       }

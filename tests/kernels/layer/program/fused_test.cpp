@@ -83,7 +83,7 @@ TEST_CASE("a joined step reads, writes and trains what its parts do, without wha
   CHECK(names(up.reads) == "norm2 output; ");
   CHECK(names(up.writes) == "up; activation; ");
   CHECK(up.parameters.size() == 2);
-  CHECK(up.call.shape[4] == static_cast<std::int64_t>(GemmForm::kForwardGelu));
+  CHECK(up.call()->shape[4] == static_cast<std::int64_t>(GemmForm::kForwardGelu));
   const LayerStep norm = named("residual, norm2");
   CHECK(names(norm.reads) == "input; attention branch; ");
   CHECK(names(norm.writes) == "residual; norm2 output; norm2 deviations; norm2 means; ");

@@ -79,4 +79,14 @@ TEST_CASE("sections that follow each other use the same workspace") {
   CHECK(device_bytes(with_ffn(layer, 2048), kBytesWork).backward_workspace == both + 8 * mlp);
 }
 
+TEST_CASE("slices keep the keys and values of their sequences, of which latent attention has those of every head") {
+  const auto bytes = [](const TransformerLayer& layer) {
+    return sequence_bytes(layer_program(layer, {.microbatch = 2, .sequence = 16}, Machine::kDevice), 2);
+  };
+  CHECK(bytes(small_llama_block()).kept == 2 * 16 * 2 * 2 * 16 * 2);
+  CHECK(bytes(small_llama_block()).gradients == 2 * 16 * 2 * 2 * 16 * 4);
+  CHECK(bytes(small_latent_mixture()).kept == 2 * 16 * 8 * (24 + 16) * 2);
+  CHECK(sequence_bytes(layer_program(HeadLayer{.vocab = 100, .hidden = 64}, {}, Machine::kDevice), 2).kept == 0);
+}
+
 }  // namespace plumb::test
