@@ -40,7 +40,10 @@ Bytes exchanged_bytes(const std::array<std::int64_t, kCollectiveKindCount>& by_k
 }  // namespace
 
 TEST_CASE("a tensor group exchanges the bytes that are priced, by kind of collective, to the byte") {
-  for (const std::vector<Layer>& model : {llama_model(), gpt_model()})
+  std::vector<Layer> sharing_heads = llama_model();
+  for (std::size_t i = 1; i + 1 < sharing_heads.size(); ++i) std::get<TransformerLayer>(sharing_heads[i]).kv_heads = 1;
+  for (const std::vector<Layer>& model :
+       {llama_model(), gpt_model(), sharing_heads, mixtral_model(), shared_expert_model()})
     for (const bool sequence_parallel : {false, true})
       for (const char* schedule : {"1f1b", "zb-h1"}) {
         CAPTURE(sequence_parallel);
@@ -52,7 +55,8 @@ TEST_CASE("a tensor group exchanges the bytes that are priced, by kind of collec
         const LayerWork work{.microbatch = spec.microbatch,
                              .sequence = spec.sequence,
                              .tensor_parallel = kRanks,
-                             .sequence_parallel = sequence_parallel};
+                             .sequence_parallel = sequence_parallel,
+                             .experts = {.tensor = kRanks}};
         for (std::size_t stage = 0; stage < 2; ++stage)
           for (std::size_t rank = 0; rank < kRanks; ++rank)
             CHECK(exchanged_bytes(result.tensor_group_bytes[kRanks * stage + rank]) ==
