@@ -5,8 +5,9 @@ exit code and the files that they write. It serves changes of structure, which m
 usage: compare.py PLUMB_BEFORE PLUMB_AFTER [SHARED] [--presets]
 
 --presets asks for the simulation of every preset model under many layouts instead, with Plumb's own kernels on a device
-that fuses them and on one that does not, and with a framework's.
+that fuses them and on one that does not, and with a framework's. The devices have room for every model.
 """
+import collections
 import itertools
 import json
 import pathlib
@@ -32,25 +33,29 @@ LAYOUTS = [
     "dp=2,tp=2,pp=2,sp=1,mbs=1,schedule=zb-h1",
     "dp=4,tp=1,pp=2,ep=4,mbs=1,schedule=zb-h1,recompute=selective",
     "dp=4,tp=2,pp=1,ep=4,etp=1,sp=1,mbs=1,zero=3",
+    "dp=4,tp=2,pp=1,ep=2,etp=2,sp=1,mbs=1",
     "dp=1,tp=8,pp=1,mbs=1,sp=1",
 ]
 
 
-def fusing_cluster(plumb, folder):
-    """Writes a cluster whose devices are known to fuse, for they have a sample of a product with a bias."""
+def write_cluster(plumb, path, fuses):
+    """Writes a cluster in whose devices every model fits. Devices are known to fuse kernels if they have a sample of a
+    product with a bias."""
     cluster = json.loads(subprocess.run([plumb, "clusters", "h100", "--json"], capture_output=True, check=True).stdout)
-    gemm_with_bias = [2048, 4096, 1024, 1, 3]
-    times = {"median_s": 1e-4, "fastest_s": 1e-4, "slowest_s": 1e-4, "repeats": 1, "busy_ranks": 1}
-    cluster["kernel_samples"] = [{"kernel": "gemm", "shape": gemm_with_bias, **times}]
-    path = pathlib.Path(folder) / "fusing.json"
+    cluster["device"]["memory_gib"] = 100_000
+    if fuses:
+        gemm_with_bias = [2048, 4096, 1024, 1, 3]
+        times = {"median_s": 1e-4, "fastest_s": 1e-4, "slowest_s": 1e-4, "repeats": 1, "busy_ranks": 1}
+        cluster["kernel_samples"] = [{"kernel": "gemm", "shape": gemm_with_bias, **times}]
     path.write_text(json.dumps(cluster))
     return path
 
 
 def preset_questions(plumb, folder):
     models = json.loads(subprocess.run([plumb, "models", "--json"], capture_output=True, check=True).stdout)["models"]
-    stacks = ["h100:8", "h100:8 --stack megatron-core", f"{fusing_cluster(plumb, folder)}"]
-    for model, layout, where in itertools.product(models, LAYOUTS, stacks):
+    plain = write_cluster(plumb, pathlib.Path(folder) / "plain.json", False)
+    fusing = write_cluster(plumb, pathlib.Path(folder) / "fusing.json", True)
+    for model, layout, where in itertools.product(models, LAYOUTS, [plain, f"{plain} --stack megatron-core", fusing]):
         yield f"simulate {model['name']} {where} --global-batch 64 --layout {layout} --json"
 
 
@@ -86,8 +91,9 @@ def compare(before, after, commands):
         if old_files.get(name) != new_files.get(name):
             differing += 1
             print(f"{name}\n  the file differs")
-    codes = sorted({code for *_, code in old})
-    print(f"{len(commands)} commands (exit codes {codes}), {len(old_files)} files: {differing} differences")
+    codes = collections.Counter(code for *_, code in old)
+    counts = ", ".join(f"{count} with exit code {code}" for code, count in sorted(codes.items()))
+    print(f"{len(commands)} commands ({counts}), {len(old_files)} files: {differing} differences")
     sys.exit(1 if differing else 0)
 
 
