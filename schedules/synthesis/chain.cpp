@@ -1,8 +1,6 @@
 #include "schedules/synthesis/chain.h"
 
 #include <algorithm>
-#include <cassert>
-#include <utility>
 
 namespace plumb { inline namespace schedules {
 
@@ -23,49 +21,6 @@ void require_early_chain(const ChainCosts& costs) {
 }
 
 }  // namespace
-
-SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action>>& orders) {
-  constexpr SimTime kUnknown = SimTime::max();
-  const int p = static_cast<int>(orders.size());
-  const auto microbatches = static_cast<std::size_t>(costs.microbatches);
-  std::vector<std::vector<SimTime>> forward_end(orders.size(), std::vector<SimTime>(microbatches, kUnknown));
-  std::vector<std::vector<SimTime>> gradient_end = forward_end;
-  std::vector<std::size_t> cursor(orders.size(), 0);
-  std::vector<SimTime> first_start(orders.size());
-  std::vector<SimTime> end(orders.size(), SimTime{0});
-
-  /// Returns when the inputs of an action are there, or kUnknown if they are not made yet.
-  const auto inputs_at = [&](const Action& a) {
-    const int r = a.stage;
-    if (a.op == Op::kWeightGrad) return SimTime{0};
-    if (a.op == Op::kForward && r == 0) return SimTime{0};
-    if (a.op == Op::kInputGrad && r == p - 1) return SimTime{0};
-    const SimTime made = a.op == Op::kForward ? forward_end[r - 1][a.microbatch] : gradient_end[r + 1][a.microbatch];
-    return made == kUnknown ? kUnknown : made + costs.hop;
-  };
-
-  for (bool moved = true; std::exchange(moved, false);) {
-    for (int r = 0; r < p; ++r) {
-      for (; cursor[r] < orders[r].size(); ++cursor[r], moved = true) {
-        const Action& a = orders[r][cursor[r]];
-        const SimTime ready = inputs_at(a);
-        if (ready == kUnknown) break;
-        const SimTime start = std::max(end[r], ready);
-        if (cursor[r] == 0) first_start[r] = start;
-        if (a.op == Op::kForward) end[r] = forward_end[r][a.microbatch] = start + costs.forward[r];
-        if (a.op == Op::kInputGrad) end[r] = gradient_end[r][a.microbatch] = start + costs.input_grad[r];
-        if (a.op == Op::kWeightGrad) end[r] = start + costs.weight_grad[r];
-        if (end[r] > kLatestMoment) refuse_late_moment("the schedule");
-      }
-    }
-  }
-  SimTime span{0};
-  for (int r = 0; r < p; ++r) {
-    assert(cursor[r] == orders[r].size());
-    span = std::max(span, end[r] - first_start[r]);
-  }
-  return span;
-}
 
 SimTime chain_span_bound(const ChainCosts& costs) {
   const int p = static_cast<int>(costs.forward.size());

@@ -1,11 +1,10 @@
 #pragma once
-// A chain of stages, one a rank, with split backwards: schedules are synthesised for it. This says how long an order
-// takes on it, and how long any order must take.
+// A chain of stages, one a rank, with split backwards: schedules are synthesised for it. This says how long any order
+// of its actions must take.
 
 #include <cstdint>
 #include <vector>
 
-#include "schedules/action.h"
 #include "schedules/time.h"
 
 namespace plumb { inline namespace schedules {
@@ -23,13 +22,9 @@ struct ChainCosts {
   std::vector<std::int64_t> max_bytes;  ///< [stage] activation_bytes or more
 };
 
-/// Returns the span of an order of F, I and W by rank, each as early as its rank and its inputs allow. The span is that
-/// of the zero-bubble papers: the largest time over the ranks from the start of a rank's first action to the end of its
-/// last. Links carry any number of messages at once. The order must be one that runs to its end.
-SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action>>& orders);
-
-/// Returns a lower bound: no order that keeps to max_bytes has a smaller span. It is the largest, over ranks i and j >=
-/// i, of
+/// Returns a lower bound of the zero-bubble papers' span, the largest time over the ranks from the start of a rank's
+/// first action to the end of its last: no order that keeps to max_bytes has a smaller one. Links carry any number of
+/// messages at once. It is the largest, over ranks i and j >= i, of
 ///   the work of i, and the forwards that i's memory holds back until its first input gradient is there;
 ///   the way of i's first forward to j, all that j must do up to its last input gradient (with the weight gradients
 ///   that its memory demands before its last forward), and the way of that gradient back to i.

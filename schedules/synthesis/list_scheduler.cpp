@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +13,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
+constexpr double kPatienceRounding = 1e-9;
 constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
 
 /// One direction of a stage: its micro-batches run in order, each once its input is there.
@@ -32,6 +32,9 @@ struct StageState {
 struct RankState {
   std::vector<int> stages;
   std::int64_t free_at = 0;
+  std::int64_t first_start = -1;                  ///< below 0: nothing has started
+  std::int64_t work = 0;                          ///< durations of all of its actions
+  std::int64_t waited = 0;                        ///< time between its actions
   std::vector<std::pair<int, int>> weight_grads;  ///< (stage, index) of every I that has run
   std::size_t weight_grads_run = 0;
   std::int64_t held_bytes = 0;
@@ -47,13 +50,17 @@ struct ReadyAction {
 
 class ListScheduler {
  public:
-  ListScheduler(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules)
-      : schedule_(frame),
+  ListScheduler(std::int64_t most_span, const Schedule& frame, int ranks, const OrderCosts& costs,
+                const ListRules& rules)
+      : most_span_(most_span),
+        schedule_(frame),
         costs_(costs),
         rules_(rules),
         neighbors_(stage_neighbors(frame)),
         stages_(frame.stages.size()),
-        ranks_(static_cast<std::size_t>(ranks)) {
+        ranks_(static_cast<std::size_t>(ranks)),
+        decides_at_(static_cast<std::size_t>(ranks)),
+        alike_(static_cast<std::size_t>(ranks)) {
     schedule_.ranks.assign(static_cast<std::size_t>(ranks), {});
     int lanes = 1;
     for (const StagePlace& place : frame.stages) lanes = std::max(lanes, place.lane + 1);
@@ -61,27 +68,42 @@ class ListScheduler {
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {
       const int lane = frame.stages[s].lane;
       const auto count = static_cast<std::size_t>(first_of_lane_[lane + 1] - first_of_lane_[lane]);
-      ranks_[frame.stages[s].rank].stages.push_back(s);
+      RankState& rank = ranks_[frame.stages[s].rank];
+      rank.stages.push_back(s);
+      rank.work += static_cast<std::int64_t>(count) * (costs.forward[s] + costs.input_grad[s] + costs.weight_grad[s]);
       stages_[s].forward.ready_at.assign(count, neighbors_.predecessor[s] < 0 ? 0 : kNotYet);
       stages_[s].backward.ready_at.assign(count, kNotYet);
     }
   }
 
-  Schedule run() {
-    for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) decisions_.emplace(0, r);
-    while (!decisions_.empty()) {
-      const auto [now, r] = decisions_.top();
-      decisions_.pop();
-      if (ranks_[r].free_at <= now) decide(r, now);
+  ListedOrder run() {
+    for (;;) {
+      const int r = first_to_decide();
+      if (decides_at_[r] == kNotYet) break;
+      decide(r, decides_at_[r]);
+      if (ranks_[r].work + ranks_[r].waited >= most_span_) return {.alike = std::move(alike_)};
     }
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {
       if (stages_[s].backward.is_done()) continue;
       throw ScheduleError(fmt::format("the rules of {} deadlock at stage {}: raise its limits", schedule_.name, s));
     }
-    return std::move(schedule_);
+    std::int64_t span = 0;
+    for (const RankState& rank : ranks_) span = std::max(span, rank.free_at - rank.first_start);
+    return {.is_below = true, .schedule = std::move(schedule_), .span = span, .alike = std::move(alike_)};
   }
 
  private:
+  int first_to_decide() const {
+    int first = 0;
+    std::int64_t earliest = decides_at_[0];
+    for (int r = 1; r < static_cast<int>(decides_at_.size()); ++r) {
+      const bool earlier = decides_at_[r] < earliest;  // without a branch, which no processor would foresee
+      first = earlier ? r : first;
+      earliest = earlier ? decides_at_[r] : earliest;
+    }
+    return first;
+  }
+
   Line& line(const ReadyAction& c) { return c.forward ? stages_[c.stage].forward : stages_[c.stage].backward; }
 
   /// Finds the actions that the rank has left to run of its stages, most urgent first.
@@ -97,16 +119,58 @@ class ListScheduler {
         candidates_.push_back({false, s, rules_.backward_urgency[s] + rules_.period * backward.next});
       }
     }
-    std::ranges::sort(candidates_, {}, [](const ReadyAction& c) { return std::tuple(c.urgency, c.forward, -c.stage); });
+    const auto goes_before = [](const ReadyAction& a, const ReadyAction& b) {
+      return std::tuple(a.urgency, a.forward, -a.stage) < std::tuple(b.urgency, b.forward, -b.stage);
+    };
+    std::ranges::sort(candidates_, goes_before);
   }
 
   bool has_room(int r) const {
     return rules_.whole_backwards || ranks_[r].held_bytes + rules_.activation_bytes <= rules_.max_bytes[r];
   }
 
+  bool is_ready(const Line& line, std::int64_t now) const { return !line.is_done() && line.ready_at[line.next] <= now; }
+
+  /// Notes of the rank's one stage how far its rules could differ and list what `decide` is about to list.
+  void note_alike(int r, std::int64_t now) {
+    const int s = ranks_[r].stages.front();
+    const auto& [forward, backward] = stages_[s];
+    const int in_flight = forward.next - backward.next;
+    const bool gradient_ready = in_flight > 0 && is_ready(backward, now);
+    LikeRules& alike = alike_[r];
+    if (gradient_ready && is_ready(forward, now)) alike.any_urgency = false;
+    const bool backward_settles = gradient_ready && rules_.backward_urgency[s] < rules_.forward_urgency[s];
+    if (forward.is_done() || backward_settles) return;
+    if (in_flight < rules_.max_in_flight[s]) {
+      alike.least_in_flight = std::max(alike.least_in_flight, in_flight + 1);
+    } else {
+      alike.most_in_flight = rules_.max_in_flight[s];
+    }
+  }
+
+  /// Says whether a weight gradient fits into the gap, and notes which patience says the same.
+  bool fills(int r, std::int64_t gap, std::int64_t duration) {
+    const double needed = 1 - static_cast<double>(gap) / static_cast<double>(std::max<std::int64_t>(1, duration));
+    const double shortest_gap = (1 - rules_.patience[r]) * static_cast<double>(duration);
+    const bool fits = static_cast<double>(gap) >= shortest_gap;
+    LikeRules& alike = alike_[r];
+    // A patience that is as near as rounding to the one that is needed counts as another.
+    if (gap >= duration) {
+      // Any patience does.
+    } else if (fits) {
+      alike.least_patience = std::max(alike.least_patience, needed + kPatienceRounding);
+    } else {
+      alike.most_patience = std::min(alike.most_patience, needed - kPatienceRounding);
+    }
+    return fits;
+  }
+
+  /// Starts an action, or says when the rank decides again.
   void decide(int r, std::int64_t now) {
-    const RankState& rank = ranks_[r];
+    RankState& rank = ranks_[r];
+    if (rank.stages.size() == 1) note_alike(r, now);
     find_candidates(rank);
+    decides_at_[r] = kNotYet;
     std::int64_t next = kNotYet;
     for (const ReadyAction& c : candidates_) {
       const std::int64_t ready_at = line(c).ready_at[line(c).next];
@@ -114,11 +178,11 @@ class ListScheduler {
       if (ready_at <= now && fits) return run_action(r, c, now);
       if (ready_at <= now && rank.has_weight_grad()) return run_weight_grad(r, now);
       if (fits) next = std::min(next, ready_at);
+      if (ready_at > now) decides_at_[r] = std::min(decides_at_[r], ready_at);
     }
     if (!rank.has_weight_grad()) return;
     const std::int64_t duration = costs_.weight_grad[rank.weight_grads[rank.weight_grads_run].first];
-    const double shortest_gap = (1 - rules_.patience[r]) * static_cast<double>(duration);
-    if (next == kNotYet || static_cast<double>(next - now) >= shortest_gap) run_weight_grad(r, now);
+    if (next == kNotYet || fills(r, next - now, duration)) run_weight_grad(r, now);
   }
 
   void run_action(int r, const ReadyAction& c, std::int64_t now) {
@@ -127,7 +191,7 @@ class ListScheduler {
     const bool whole = rules_.whole_backwards;
     const std::int64_t backward = costs_.input_grad[s] + (whole ? costs_.weight_grad[s] : 0);
     const std::int64_t end = now + (c.forward ? costs_.forward[s] : backward);
-    list(r, c.forward ? Op::kForward : whole ? Op::kBackward : Op::kInputGrad, s, index, end);
+    list(r, c.forward ? Op::kForward : whole ? Op::kBackward : Op::kInputGrad, s, index, now, end);
     if (c.forward) {
       ranks_[r].held_bytes += rules_.activation_bytes;
       const int successor = neighbors_.successor[s];
@@ -149,26 +213,31 @@ class ListScheduler {
   void run_weight_grad(int r, std::int64_t now) {
     RankState& rank = ranks_[r];
     const auto [stage, index] = rank.weight_grads[rank.weight_grads_run++];
-    list(r, Op::kWeightGrad, stage, index, now + costs_.weight_grad[stage]);
+    list(r, Op::kWeightGrad, stage, index, now, now + costs_.weight_grad[stage]);
     rank.held_bytes -= rules_.activation_bytes - rules_.released_at_input_grad_bytes;
   }
 
-  void list(int r, Op op, int stage, int index, std::int64_t end) {
+  void list(int r, Op op, int stage, int index, std::int64_t start, std::int64_t end) {
     if (end > kLatestMoment.count()) refuse_late_moment(schedule_.name);
     const int microbatch = first_of_lane_[schedule_.stages[stage].lane] + index;
     schedule_.ranks[r].push_back({.op = op, .stage = stage, .microbatch = microbatch});
-    ranks_[r].free_at = end;
-    decisions_.emplace(end, r);
+    RankState& rank = ranks_[r];
+    if (rank.first_start < 0) {
+      rank.first_start = start;
+    } else {
+      rank.waited += start - rank.free_at;
+    }
+    rank.free_at = decides_at_[r] = end;
   }
 
   void deliver(int from_rank, int stage, std::int64_t& ready_at, std::int64_t sent) {
     const int to_rank = schedule_.stages[stage].rank;
     ready_at = sent + (to_rank == from_rank ? 0 : costs_.hop);
-    if (to_rank != from_rank) decisions_.emplace(ready_at, to_rank);
+    if (to_rank == from_rank) return;
+    decides_at_[to_rank] = std::min(decides_at_[to_rank], std::max(ready_at, ranks_[to_rank].free_at));
   }
 
-  using Decision = std::pair<std::int64_t, int>;  ///< (time, rank)
-
+  std::int64_t most_span_;
   Schedule schedule_;
   const OrderCosts& costs_;
   const ListRules& rules_;
@@ -176,14 +245,20 @@ class ListScheduler {
   std::vector<int> first_of_lane_;
   std::vector<StageState> stages_;
   std::vector<RankState> ranks_;
+  std::vector<std::int64_t> decides_at_;  ///< [rank] when it may start something; kNotYet: unknown
+  std::vector<LikeRules> alike_;          ///< [rank]
   std::vector<ReadyAction> candidates_;
-  std::priority_queue<Decision, std::vector<Decision>, std::greater<>> decisions_;
 };
 
 }  // namespace
 
 Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules) {
-  return ListScheduler(frame, ranks, costs, rules).run();
+  return list_schedule_below(std::numeric_limits<std::int64_t>::max(), frame, ranks, costs, rules).schedule;
+}
+
+ListedOrder list_schedule_below(std::int64_t most_span, const Schedule& frame, int ranks, const OrderCosts& costs,
+                                const ListRules& rules) {
+  return ListScheduler(most_span, frame, ranks, costs, rules).run();
 }
 
 }}  // namespace plumb::schedules

@@ -8,6 +8,7 @@
 //                              {.forward_urgency = {1, 1}, .backward_urgency = {0, 0}, .max_in_flight = {2, 1}});
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "schedules/schedule.h"
@@ -40,5 +41,27 @@ struct ListRules {
 /// micro-batches fall evenly into its lanes, in order. Throws ScheduleError if the rules deadlock (max_bytes can, with
 /// several stages a rank, or if it holds no activation).
 Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules);
+
+/// The rules of a rank with one stage that list the same as its own: where those of every rank are such, the order is
+/// the same. There may be more.
+struct LikeRules {
+  int least_in_flight = 1;
+  int most_in_flight = std::numeric_limits<int>::max();
+  double least_patience = 0;
+  double most_patience = std::numeric_limits<double>::infinity();
+  bool any_urgency = true;  ///< it does not matter which of F and I goes first
+};
+
+struct ListedOrder {
+  bool is_below = false;  ///< its span is below the one that was asked for
+  Schedule schedule;      ///< not whole unless is_below
+  std::int64_t span = 0;  ///< largest time over the ranks from the start of a first action to the end of the last
+  std::vector<LikeRules> alike;  ///< [rank] rules that list the same
+};
+
+/// The same order with its span if that is below `most_span`. It is given up as soon as some rank has waited so long
+/// that it cannot be.
+ListedOrder list_schedule_below(std::int64_t most_span, const Schedule& frame, int ranks, const OrderCosts& costs,
+                                const ListRules& rules);
 
 }}  // namespace plumb::schedules

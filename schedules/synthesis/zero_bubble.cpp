@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,12 +37,12 @@ constexpr std::int64_t kMostActions = 100'000'000;
 constexpr int kRegularCandidates = 900;  // over all degrees of patience
 
 struct ZeroBubbleOrder {
-  std::vector<ChainRule> rules;
+  std::vector<ChainRule> rules;  ///< [rank]
   std::vector<std::vector<Action>> orders;
   SimTime span = SimTime::max();
 };
 
-std::vector<std::vector<Action>> orders(const ChainCosts& costs, const std::vector<ChainRule>& rules) {
+ListedOrder listed_below(SimTime most, const ChainCosts& costs, const std::vector<ChainRule>& rules) {
   const auto p = static_cast<int>(rules.size());
   const auto counts = [](const std::vector<SimTime>& times) {
     std::vector<std::int64_t> picoseconds;
@@ -63,21 +64,61 @@ std::vector<std::vector<Action>> orders(const ChainCosts& costs, const std::vect
     lists.patience.push_back(rule.patience);
   }
   const Schedule frame{.name = "zb-auto", .microbatches = costs.microbatches, .stages = loop_placement(p, p)};
-  return list_schedule(frame, p, taken, lists).ranks;
+  return list_schedule_below(most.count(), frame, p, taken, lists);
 }
 
 std::int64_t actions_of(const ChainCosts& costs, int microbatches) {
   return std::int64_t{3} * microbatches * static_cast<std::int64_t>(costs.forward.size());
 }
 
-ZeroBubbleOrder candidate(const ChainCosts& costs, std::vector<ChainRule> rules, Effort& effort) {
+struct Attempt {
+  bool improved = false;
+  std::vector<LikeRules> alike;  ///< [rank] rules that list the same
+};
+
+/// Takes the order of `rules` in the place of `best` if its span is below `most`.
+Attempt improve(ZeroBubbleOrder& best, SimTime most, const ChainCosts& costs, const std::vector<ChainRule>& rules,
+                Effort& effort) {
   effort.actions -= actions_of(costs, costs.microbatches);
-  ZeroBubbleOrder made;
-  made.rules = std::move(rules);
-  made.orders = orders(costs, made.rules);
-  made.span = chain_span(costs, made.orders);
-  return made;
+  ListedOrder listed = listed_below(most, costs, rules);
+  if (listed.is_below) {
+    best = {.rules = rules, .orders = std::move(listed.schedule.ranks), .span = SimTime{listed.span}};
+  }
+  return {.improved = listed.is_below, .alike = std::move(listed.alike)};
 }
+
+/// Rules that were tried, and those that would have listed the same.
+class TriedRules {
+ public:
+  void add(const std::vector<ChainRule>& rules, std::vector<LikeRules> alike) {
+    tried_.push_back({rules, std::move(alike)});
+  }
+
+  /// Returns true if these rules list the same as some that were tried.
+  bool include(const std::vector<ChainRule>& rules) const {
+    return std::ranges::any_of(tried_, [&](const Tried& tried) {
+      for (std::size_t r = 0; r < rules.size(); ++r) {
+        if (!lists_the_same(rules[r], tried.rules[r], tried.alike[r])) return false;
+      }
+      return true;
+    });
+  }
+
+ private:
+  struct Tried {
+    std::vector<ChainRule> rules;  ///< [rank]
+    std::vector<LikeRules> alike;  ///< [rank]
+  };
+
+  static bool lists_the_same(const ChainRule& rule, const ChainRule& tried, const LikeRules& alike) {
+    const auto within = [](auto value, auto least, auto most) { return value >= least && value <= most; };
+    return within(rule.max_in_flight, alike.least_in_flight, alike.most_in_flight) &&
+           (rule.patience == tried.patience || within(rule.patience, alike.least_patience, alike.most_patience)) &&
+           (rule.forward_first == tried.forward_first || alike.any_urgency);
+  }
+
+  std::vector<Tried> tried_;
+};
 
 /// Returns the same rule for every rank but for the warm-up, which grows by `forwards_by_hop` for each rank behind.
 std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double more, double patience,
@@ -89,22 +130,6 @@ std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double m
                      .forward_first = r < forward_first_ranks});
   }
   return rules;
-}
-
-ZeroBubbleOrder best_regular(const ChainCosts& costs, double patience, SimTime bound, Effort& effort) {
-  const int p = static_cast<int>(costs.forward.size());
-  ZeroBubbleOrder best;
-  for (const int forward_first_ranks : {0, p / 2, p}) {
-    for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
-      for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
-        ZeroBubbleOrder next =
-            candidate(costs, regular_rules(p, forwards_by_hop, more, patience, forward_first_ranks), effort);
-        if (next.span < best.span) best = std::move(next);
-        if (best.span <= bound || effort.is_spent()) return best;
-      }
-    }
-  }
-  return best;
 }
 
 /// Returns the rules of a rank that differ from `rule` in one number.
@@ -124,21 +149,70 @@ std::vector<ChainRule> variations(const ChainRule& rule) {
   return varied;
 }
 
-ZeroBubbleOrder improved(const ChainCosts& costs, ZeroBubbleOrder best, SimTime bound, Effort& effort) {
-  for (SimTime before = SimTime::max(); best.span < before && best.span > bound;) {
-    before = best.span;
-    for (std::size_t r = 0; r < best.rules.size(); ++r) {
-      for (const ChainRule& rule : variations(best.rules[r])) {
-        std::vector<ChainRule> rules = best.rules;
+/// Searches the shortest order within the chain's memory.
+class ZeroBubbleSearch {
+ public:
+  /// `bound` is the chain's chain_span_bound(): the search ends where it is reached.
+  ZeroBubbleSearch(const ChainCosts& costs, SimTime bound) : costs_(costs), bound_(bound) {}
+
+  /// Returns the best order that the effort finds: of those whose ranks have the same rules, then with rules that differ
+  /// by rank.
+  ZeroBubbleOrder run() {
+    try_regular_rules();
+    vary_ranks();
+    return std::move(best_);
+  }
+
+ private:
+  /// Returns true if the order of these rules is better than the best so far.
+  bool attempt(const std::vector<ChainRule>& rules, Effort& effort) {
+    if (tried_.include(rules)) return false;
+    Attempt attempt = improve(best_, best_.span, costs_, rules, effort);
+    tried_.add(rules, std::move(attempt.alike));
+    return attempt.improved;
+  }
+
+  bool is_over(const Effort& effort) const { return effort.is_spent() || best_.span <= bound_; }
+
+  /// Each degree of patience has its share of the effort.
+  void try_regular_rules() {
+    const int p = static_cast<int>(costs_.forward.size());
+    for (std::size_t i = 0; i < kPatience.size(); ++i) {
+      Effort share{effort_.actions / static_cast<std::int64_t>(kPatience.size() - i)};
+      effort_.actions -= share.actions;
+      for (const int forward_first_ranks : {0, p / 2, p}) {
+        for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
+          for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
+            if (is_over(share)) continue;
+            attempt(regular_rules(p, forwards_by_hop, more, kPatience[i], forward_first_ranks), share);
+          }
+        }
+      }
+      effort_.actions += share.actions;
+    }
+  }
+
+  /// Varies the rule of one rank after the other until no rank's makes the order better.
+  void vary_ranks() {
+    const std::size_t p = costs_.forward.size();
+    std::size_t in_vain = 0;  // ranks since the last improvement
+    for (std::size_t r = 0; in_vain < p && !is_over(effort_); r = (r + 1) % p) {
+      ++in_vain;
+      for (const ChainRule& rule : variations(best_.rules[r])) {
+        std::vector<ChainRule> rules = best_.rules;
         rules[r] = rule;
-        if (effort.is_spent()) return best;
-        ZeroBubbleOrder next = candidate(costs, std::move(rules), effort);
-        if (next.span < best.span) best = std::move(next);
+        if (is_over(effort_)) return;
+        if (attempt(rules, effort_)) in_vain = 0;
       }
     }
   }
-  return best;
-}
+
+  const ChainCosts& costs_;
+  SimTime bound_;
+  Effort effort_{kMostActions};
+  TriedRules tried_;
+  ZeroBubbleOrder best_;
+};
 
 /// Returns the most bytes that a rank holds at once.
 std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& actions) {
@@ -160,12 +234,9 @@ ZeroBubbleOrder leaner(ChainCosts& costs, ZeroBubbleOrder best, Effort& effort) 
     costs.max_bytes[r] = peak_bytes(costs, best.orders[r]);
     while (costs.max_bytes[r] - step >= costs.activation_bytes && !effort.is_spent()) {
       costs.max_bytes[r] -= step;
-      ZeroBubbleOrder next = candidate(costs, best.rules, effort);
-      if (next.span > best.span) {
-        costs.max_bytes[r] += step;
-        break;
-      }
-      best = std::move(next);
+      if (improve(best, best.span + SimTime{1}, costs, std::vector(best.rules), effort).improved) continue;
+      costs.max_bytes[r] += step;
+      break;
     }
   }
   return best;
@@ -177,21 +248,6 @@ int sought_microbatches(const ChainCosts& costs) {
   const std::int64_t each = kRegularCandidates * actions_of(costs, 1);
   const std::int64_t most = std::max<std::int64_t>(4 * std::ssize(costs.forward), kMostActions / 2 / each);
   return static_cast<int>(std::min<std::int64_t>(costs.microbatches, most));
-}
-
-/// Returns the best order that the effort finds, by degrees of patience, each of which may spend its share of the rest.
-ZeroBubbleOrder best_of(const ChainCosts& costs, SimTime bound) {
-  ZeroBubbleOrder best;
-  std::int64_t left = kMostActions;
-  for (std::size_t i = 0; i < kPatience.size() && best.span > bound; ++i) {
-    const std::int64_t share = left / static_cast<std::int64_t>(kPatience.size() - i);
-    Effort effort{share};
-    ZeroBubbleOrder next = best_regular(costs, kPatience[i], bound, effort);
-    next = improved(costs, std::move(next), bound, effort);
-    if (next.span < best.span) best = std::move(next);
-    left -= share - effort.actions;
-  }
-  return best;
 }
 
 void check(const ChainCosts& costs) {
@@ -215,15 +271,15 @@ Synthesis synthesize_zero_bubble(const ChainCosts& costs) {
   ChainCosts sought = costs;
   sought.microbatches = sought_microbatches(costs);
   const bool is_whole = sought.microbatches == costs.microbatches;
-  ZeroBubbleOrder best = best_of(sought, is_whole ? bound : chain_span_bound(sought));
+  ZeroBubbleOrder best = ZeroBubbleSearch(sought, is_whole ? bound : chain_span_bound(sought)).run();
   Effort effort{kMostActions / 2};
   best = leaner(sought, std::move(best), effort);
   if (!is_whole) {
     ChainCosts lean = costs;
     lean.max_bytes = sought.max_bytes;
-    ZeroBubbleOrder whole = candidate(costs, best.rules, effort);
-    best = candidate(lean, best.rules, effort);
-    if (whole.span < best.span) best = std::move(whole);
+    const std::vector<ChainRule> rules = best.rules;
+    improve(best, SimTime::max(), lean, rules, effort);
+    improve(best, best.span, costs, rules, effort);
   }
   return {.schedule = {.name = "zb-auto",
                        .microbatches = costs.microbatches,

@@ -1,11 +1,15 @@
 #include "schedules/synthesis/list_scheduler.h"
 
+#include <limits>
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/rules/validate.h"
+#include "schedules/synthesis/local_search.h"
 #include "tests/schedules/text_rows.h"
 
 namespace plumb::test {
@@ -77,6 +81,61 @@ TEST_CASE("the micro-batches fall into the lanes in order, and each lane starts 
   CHECK(validate(schedule).empty());
   CHECK(schedule.ranks[0].front() == parse_action("0F0"));
   CHECK(schedule.ranks[1].front() == parse_action("2F1"));  // one micro-batch of three goes down, two come up
+}
+
+TEST_CASE("an order is given up once it cannot be shorter, and its span is that of its timed actions") {
+  const Schedule frame{.microbatches = 5, .stages = loop_placement(3, 3)};
+  ListRules rules = split_backwards_first({3, 3, 2});
+  rules.max_bytes = {3, 3, 3};
+  rules.patience = {0.5, 0, 1};
+  const OrderCosts costs = equal_costs({.forward = 2, .input_grad = 3, .weight_grad = 1, .hop = 1}, 3);
+  const Schedule whole = list_schedule(frame, 3, costs, rules);
+  const std::int64_t span = longest_span(whole, costs);
+  const ListedOrder listed = list_schedule_below(span + 1, frame, 3, costs, rules);
+  CHECK(listed.is_below);
+  CHECK(listed.schedule == whole);
+  CHECK(listed.span == span);
+  CHECK_FALSE(list_schedule_below(span, frame, 3, costs, rules).is_below);
+}
+
+TEST_CASE("rules that an order calls alike list the same, and there are others that do not") {
+  const int p = 4;
+  const Schedule frame{.microbatches = 9, .stages = loop_placement(p, p)};
+  const OrderCosts costs = equal_costs({.forward = 20, .input_grad = 23, .weight_grad = 11, .hop = 2}, p);
+  const std::int64_t any_span = std::numeric_limits<std::int64_t>::max();
+  const auto within = [](double value, double least, double most) { return value >= least && value <= most; };
+  int same = 0, others = 0;
+  for (const double patience : {0.0, 0.5, 0.9}) {
+    for (const int more : {0, 2, 4}) {
+      ListRules rules = split_backwards_first({1 + 3 + more, 1 + 2 + more, 1 + 1 + more, 1});
+      rules.max_bytes = {7, 7, 7, 7};
+      rules.patience.assign(p, patience);
+      const ListedOrder listed = list_schedule_below(any_span, frame, p, costs, rules);
+      for (int r = 0; r < p; ++r) {
+        const LikeRules& alike = listed.alike[r];
+        const auto check = [&](const ListRules& varied, bool is_alike) {
+          const bool equal = list_schedule(frame, p, costs, varied).ranks == listed.schedule.ranks;
+          if (is_alike) CHECK(equal);
+          ++(equal ? same : others);
+        };
+        for (const double other : {0.0, 0.25, 0.5, 0.75, 0.9, 1.0}) {
+          ListRules varied = rules;
+          varied.patience[r] = other;
+          check(varied, other == patience || within(other, alike.least_patience, alike.most_patience));
+        }
+        for (int other = 1; other < 10; ++other) {
+          ListRules varied = rules;
+          varied.max_in_flight[r] = other;
+          check(varied, within(other, alike.least_in_flight, alike.most_in_flight));
+        }
+        ListRules varied = rules;
+        std::swap(varied.forward_urgency[r], varied.backward_urgency[r]);
+        check(varied, alike.any_urgency);
+      }
+    }
+  }
+  CHECK(same > 0);
+  CHECK(others > 0);
 }
 
 TEST_CASE("limits that cannot work are refused") {
