@@ -11,9 +11,10 @@ namespace {
 constexpr std::int64_t kBytesPerMib = 1 << 20;
 
 /// Returns the bytes of one element of a gradient.
-std::int64_t gradient_bytes(const TrainingSpec& training) {
-  const bool own_width = training.stack && training.stack->gradient_bytes > 0;
-  return own_width ? training.stack->gradient_bytes : bytes_per_element(training.gradient_precision);
+std::int64_t gradient_bytes(const Pricing& pricing, const Layout& layout) {
+  const StackSpec* stack = pricing.stack_of(layout);
+  const bool own_width = stack != nullptr && stack->gradient_bytes > 0;
+  return own_width ? stack->gradient_bytes : bytes_per_element(pricing.training().gradient_precision);
 }
 
 SegmentsByPart::value_type collective(CollectiveKind kind, Seconds seconds, std::int64_t bytes) {
@@ -59,20 +60,20 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
   DataParallelPrice price;
   if (stage.group.ranks == 1) return price;
   const TrainingSpec& training = pricing.training();
-  const std::optional<StackSpec>& stack = training.stack;
-  const std::int64_t gradient = gradient_bytes(training);
-  const bool narrow = stack && stack->fp8_weight_gathers && training.precision == Precision::kFp8;
+  const StackSpec* stack = pricing.stack_of(layout);
+  const std::int64_t gradient = gradient_bytes(pricing, layout);
+  const bool narrow = stack != nullptr && stack->fp8_weight_gathers && training.precision == Precision::kFp8;
   const std::int64_t weight = narrow ? 1 : bytes_per_element(training.precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
   Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
   Seconds gather = layout.zero == 0 ? Seconds{0} : replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
-  if (stack && layout.zero == 3) {
+  if (stack != nullptr && layout.zero == 3) {
     const double held = held_share(pricing, stage.group);
     price.forward_slowed = held * std::min(gather, forward);
     price.backward_slowed = held * std::min(gather + reduce, backward);
     reduce = layer_by_layer(reduce, stage, backward);
     gather = layer_by_layer(gather, stage, forward);
-  } else if (stack) {
+  } else if (stack != nullptr) {
     reduce = std::max(Seconds{0}, reduce - stack->data_hidden * backward);
     gather = std::max(Seconds{0}, gather - stack->gather_hidden * forward);
   }
@@ -90,8 +91,8 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
   return price;
 }
 
-std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout) {
-  return layout.bucket_mib * kBytesPerMib / gradient_bytes(training);
+std::int64_t bucket_parameters(const Pricing& pricing, const Layout& layout) {
+  return layout.bucket_mib * kBytesPerMib / gradient_bytes(pricing, layout);
 }
 
 }}  // namespace plumb::planner

@@ -37,6 +37,6 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
                                       Seconds backward, const std::vector<GradientBucket>& buckets);
 
 /// Returns the number of gradients that fill one of the layout's buckets.
-std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout);
+std::int64_t bucket_parameters(const Pricing& pricing, const Layout& layout);
 
 }}  // namespace plumb::planner

@@ -9,12 +9,28 @@
 
 namespace plumb { inline namespace planner {
 
+namespace {
+
+PredictionInterval interval_from(StrictObject& object, std::string_view key) {
+  const nlohmann::json& value = object.raw(key);
+  if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number())
+    object.fail(key, "give the interval's ends: [LOW, HIGH]");
+  return {.low = value[0], .high = value[1]};
+}
+
+}  // namespace
+
 Seconds step_time(const StepSums& step) {
   return to_seconds(step.makespan);
 }
 
 nlohmann::ordered_json to_json(const Prediction& prediction) {
-  const auto& [step, rates] = prediction;
+  const auto& [step, rates, intervals] = prediction;
+  const auto interval = [&](PredictionInterval PredictionIntervals::*member) {
+    if (!intervals) return nlohmann::ordered_json();
+    const PredictionInterval& one = (*intervals).*member;
+    return nlohmann::ordered_json{one.low, one.high};
+  };
   return {{"step_time_s", step_time(step).count()},
           {"makespan_s", step_time(step).count()},
           {"bubble_ratio", step.bubble_ratio},
@@ -25,6 +41,8 @@ nlohmann::ordered_json to_json(const Prediction& prediction) {
           {"mfu", rates.mfu_ratio},
           {"peak_memory_bytes", step.peak_memory_bytes},
           {"peak_activations", step.peak_activations},
+          {"step_time_interval_s", interval(&PredictionIntervals::step_time)},
+          {"peak_memory_interval_bytes", interval(&PredictionIntervals::memory)},
           {"critical_path", nullptr},
           {"ranks", nullptr}};
 }
@@ -32,7 +50,7 @@ nlohmann::ordered_json to_json(const Prediction& prediction) {
 Prediction prediction_from_json(const nlohmann::json& json, const std::string& place) {
   StrictObject object(json, place);
   Prediction prediction;
-  auto& [step, rates] = prediction;
+  auto& [step, rates, intervals] = prediction;
   step.makespan = to_sim_time(Seconds{object.positive_number("step_time_s")});
   object.positive_number("makespan_s");
   step.bubble_ratio = object.non_negative_number("bubble_ratio");
@@ -45,6 +63,11 @@ Prediction prediction_from_json(const nlohmann::json& json, const std::string& p
     step.peak_activations.push_back(static_cast<int>(chunks));
   for (const std::string_view key : {"critical_path", "ranks"}) {
     if (object.has(key)) object.fail(key, "a plan keeps no timeline: set it to null, and see `plumb simulate` for it");
+  }
+  const bool has_time = object.has("step_time_interval_s"), has_memory = object.has("peak_memory_interval_bytes");
+  if (has_time && has_memory) {
+    intervals = PredictionIntervals{.step_time = interval_from(object, "step_time_interval_s"),
+                                    .memory = interval_from(object, "peak_memory_interval_bytes")};
   }
   object.finish();
   return prediction;

@@ -73,7 +73,7 @@ Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector
   if (layers < parts) {
     throw SpecError(fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, layers));
   }
-  if (pricing.training().stack && layers % parts == 0) {  // as frameworks split
+  if (pricing.stack_of(layout) != nullptr && layers % parts == 0) {  // as frameworks split
     return {.split = std::vector<int>(static_cast<std::size_t>(parts), layers / parts)};
   }
   return pricing.balanced_split(prices, layout.recompute, schedule.stages,
@@ -235,7 +235,7 @@ class StagePricer {
   }
 
   StageCosts price(const StagePlace& stage) {
-    const std::optional<StackSpec>& stack = pricing_.training().stack;
+    const StackSpec* stack = pricing_.stack_of(layout_);
     const std::span<const int> layers = kinds_of_part_[stage.model_part];
     const std::vector<LayerPrice>& prices = prices_on(stage.rank);
     count_kinds(counts_, layers);
@@ -245,7 +245,7 @@ class StagePricer {
     if (pricing_.kernels().fused)
       add_incoming_copies(passes, pricing_.kernels(), stage.model_part > 0 ? costs.gradient_message_bytes : 0,
                           stage.model_part < last_part_ ? costs.activation_message_bytes : 0);
-    price_compute(costs, passes, stack ? stack->action_overhead : Seconds{0});
+    price_compute(costs, passes, stack != nullptr ? stack->action_overhead : Seconds{0});
 
     Replicated held{.group = groups_.data[stage.rank], .expert_group = groups_.expert_data[stage.rank]};
     Seconds optimizer{0};
@@ -277,8 +277,7 @@ class StagePricer {
                              .backward = last_backward(prices[kind], layout_.recompute, backward_)});
       }
       const Op host = backward_.split ? Op::kWeightGrad : Op::kBackward;
-      buckets =
-          gradient_buckets(gradients, bucket_parameters(pricing_.training(), layout_), segment_seconds(costs, host));
+      buckets = gradient_buckets(gradients, bucket_parameters(pricing_, layout_), segment_seconds(costs, host));
       result_.buckets.push_back(static_cast<int>(buckets.size()));
     }
     DataParallelPrice price =
@@ -311,9 +310,8 @@ class StagePricer {
 
   StageMemory memory_of(const StagePlace& stage, std::span<const int> layers) {
     const TrainingSpec& training = pricing_.training();
-    if (training.stack) {
-      return framework_memory(pricing_.framework_footprints(layout_), layers, training, *training.stack, shared_,
-                              backward_);
+    if (const StackSpec* stack = pricing_.stack_of(layout_)) {
+      return framework_memory(pricing_.framework_footprints(layout_), layers, training, *stack, shared_, backward_);
     }
     if (pricing_.graph() != nullptr) {
       return stage_memory(graph_footprints_of_part(pricing_, layout_, result_.split, stage.model_part), training,
@@ -348,10 +346,10 @@ class StagePricer {
       return;
     }
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
-    const std::optional<StackSpec>& stack = pricing_.training().stack;
+    const StackSpec* stack = pricing_.stack_of(layout_);
     const LayerWork work = work_of(pricing_.training(), layout_);
     const std::int64_t stream = output_elements(pricing_.layers().front(), work) * element_bytes;
-    const bool scattered = stack && stack->scattered_messages && !layout_.sequence_parallel;
+    const bool scattered = stack != nullptr && stack->scattered_messages && !layout_.sequence_parallel;
     costs.activation_message_bytes = costs.gradient_message_bytes = scattered ? stream / layout_.tensor : stream;
   }
 

@@ -1,6 +1,7 @@
 #include "planner/price/pricing.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,10 +50,12 @@ std::array<std::int64_t, 7> memory_key(const Layout& layout) {
 
 }  // namespace
 
-Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training)
+Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                 StackLibrary assumable)
     : model_(model),
       cluster_(cluster),
       training_(training),
+      assumable_(std::move(assumable)),
       layers_(model.graph ? std::vector<Layer>{} : model_layers(model)),
       graph_(graph_tables(model, training)),
       kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
@@ -63,11 +66,39 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
         fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
                     model.name, model.positions, training.sequence, model.positions));
   }
+  if (!training_.stack && !assumable_.empty() && assumed_stack(model_, cluster_, {})) {
+    training_.stack_assumed = "by layout, model and device";
+  }
   for (const Layer& layer : layers_) {
     const auto known = std::ranges::find(kinds_, layer);
     kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));
     if (known == kinds_.end()) kinds_.push_back(layer);
   }
+}
+
+const StackSpec* Pricing::stack_of(const Layout& layout) const {
+  if (training_.stack) return &*training_.stack;
+  if (is_of_own_executor(training_)) return nullptr;
+  return &assumable_.find(assumed_stack(model_, cluster_, layout)->name)->second;
+}
+
+double Pricing::memory_headroom(const Layout& layout) const {
+  const StackSpec* stack = stack_of(layout);
+  return stack == nullptr ? 0 : stack->memory_headroom;
+}
+
+int Pricing::stack_key(const Layout& layout) const {
+  if (training_.stack || is_of_own_executor(training_)) return 0;
+  const auto assumed = assumable_.find(assumed_stack(model_, cluster_, layout)->name);
+  return static_cast<int>(std::distance(assumable_.begin(), assumed));
+}
+
+TrainingSpec Pricing::training_in(const Layout& layout) const {
+  TrainingSpec training = training_;
+  if (training_.stack || is_of_own_executor(training_)) return training;
+  training.stack = *stack_of(layout);
+  training.stack_assumed = assumed_stack(model_, cluster_, layout)->because;
+  return training;
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {
@@ -90,22 +121,23 @@ const Pricing::Placements& Pricing::placements(const Layout& layout) {
 
 const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
   const bool rebuilds_cheap = kernels_.fused && layout.recompute == Recompute::kSelective;
-  const std::array<std::int64_t, 16> key = {layout.tensor,
-                                            layout.context,
-                                            layout.expert,
-                                            layout.expert_tensor,
-                                            layout.sequence_parallel ? 1 : 0,
-                                            layout.microbatch,
-                                            groups.tensor.ranks,
-                                            groups.tensor.nodes,
-                                            groups.tensor.ranks_per_node,
-                                            groups.context.ranks,
-                                            groups.context.nodes,
-                                            groups.context.ranks_per_node,
-                                            groups.expert.ranks,
-                                            groups.expert.nodes,
-                                            groups.expert.ranks_per_node,
-                                            rebuilds_cheap ? 1 : 0};
+  const std::array<std::int64_t, 16> work_key = {layout.tensor,
+                                                 layout.context,
+                                                 layout.expert,
+                                                 layout.expert_tensor,
+                                                 layout.sequence_parallel ? 1 : 0,
+                                                 layout.microbatch,
+                                                 groups.tensor.ranks,
+                                                 groups.tensor.nodes,
+                                                 groups.tensor.ranks_per_node,
+                                                 groups.context.ranks,
+                                                 groups.context.nodes,
+                                                 groups.context.ranks_per_node,
+                                                 groups.expert.ranks,
+                                                 groups.expert.nodes,
+                                                 groups.expert.ranks_per_node,
+                                                 rebuilds_cheap ? 1 : 0};
+  const std::pair key(stack_key(layout), work_key);
   const auto known = layer_prices_.find(key);
   if (known != layer_prices_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
@@ -113,7 +145,7 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
   if (graph_)
     for (const GraphNode& node : graph_->kinds) prices.push_back(graph_node_price(kernels_, node, layout.microbatch));
   for (const Layer& layer : kinds_) {
-    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack, rebuilds_cheap));
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, stack_of(layout), rebuilds_cheap));
   }
   return layer_prices_.emplace(key, std::move(prices)).first->second;
 }
@@ -122,9 +154,11 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
   const bool sharded = layout.zero >= 1;
   const int shards = sharded ? layout.data * layout.context : 1;
   const int expert_shards = sharded ? expert_grid_of(layout).data : 1;
-  const std::array<std::int64_t, 5> key = {layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards};
+  const std::pair key(stack_key(layout), std::array<std::int64_t, 5>{layout.tensor, layout.expert, layout.expert_tensor,
+                                                                     shards, expert_shards});
   const auto known = layer_states_.find(key);
   if (known != layer_states_.end()) return known->second;
+  const StackSpec* stack = stack_of(layout);
   const LayerWork work = work_of(training_, layout);
   const double bytes_per_second = cluster_.device.memory_bytes_per_second * cluster_.device.memory_efficiency;
   std::vector<LayerState> states;
@@ -139,10 +173,10 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
     LayerState state{.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
                      .expert_parameters = experts,
                      .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)};
-    if (training_.stack) {
+    if (stack != nullptr) {
       const double stepped =
           static_cast<double>(state.parameters) / shards + static_cast<double>(state.expert_parameters) / expert_shards;
-      state.optimizer += Seconds{stepped * training_.stack->step_traffic / bytes_per_second};
+      state.optimizer += Seconds{stepped * stack->step_traffic / bytes_per_second};
     }
     states.push_back(state);
   }
@@ -159,7 +193,7 @@ const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layou
 }
 
 const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& layout) {
-  if (!kernels_.fused || training_.stack || graph_ || layout.context > 1 ||
+  if (!kernels_.fused || stack_of(layout) != nullptr || graph_ || layout.context > 1 ||
       !std::ranges::all_of(kinds_, has_device_footprint))
     return nullptr;
   const auto [known, added] = device_footprints_.try_emplace(memory_key(layout));
@@ -170,10 +204,10 @@ const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& lay
 }
 
 const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layout& layout) {
-  const auto [known, added] = framework_footprints_.try_emplace(memory_key(layout));
+  const auto [known, added] = framework_footprints_.try_emplace({stack_key(layout), memory_key(layout)});
   if (added) {
     for (const Layer& kind : kinds_)
-      known->second.push_back(framework_footprint(kind, training_, *training_.stack, layout));
+      known->second.push_back(framework_footprint(kind, training_, *stack_of(layout), layout));
   }
   return known->second;
 }

@@ -18,6 +18,7 @@
 #include "planner/price/memory/framework_memory.h"
 #include "planner/price/memory/graph_memory.h"
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/assumed_stack.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
@@ -39,11 +40,26 @@ struct GraphTables {
 /// the model has learned positions, or if the training gives a sequence to a graph whose samples are no sequences.
 class Pricing {
  public:
-  Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
+  /// A training that names no stack gets one for each layout, assumed of `assumable` (spec/assumed_stack.h), which holds
+  /// all that may be. An empty one means Plumb's own executor.
+  Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+          StackLibrary assumable = {});
 
   const ModelSpec& model() const { return model_; }
   const ClusterSpec& cluster() const { return cluster_; }
+  /// The training as it was asked for, or with `stack_assumed` where the stack depends on the layout.
   const TrainingSpec& training() const { return training_; }
+  const StackLibrary& assumable() const { return assumable_; }
+
+  /// Returns the stack that trains in this layout; null: Plumb's own executor.
+  const StackSpec* stack_of(const Layout& layout) const;
+
+  /// Returns the share of a predicted peak that a search keeps free besides, a number of the layout's stack.
+  double memory_headroom(const Layout& layout) const;
+
+  /// Returns the training with the stack of this layout, and why it was assumed, if it was.
+  TrainingSpec training_in(const Layout& layout) const;
+
   const std::vector<Layer>& layers() const { return layers_; }
   const KernelPrices& kernels() const { return kernels_; }
   const CollectivePrices& collectives() const { return collectives_; }
@@ -111,9 +127,13 @@ class Pricing {
   const std::vector<FrameworkFootprint>& framework_footprints(const Layout& layout);
 
  private:
+  /// Returns a number that differs for each stack that layouts may have.
+  int stack_key(const Layout& layout) const;
+
   ModelSpec model_;
   ClusterSpec cluster_;
   TrainingSpec training_;
+  StackLibrary assumable_;
   std::vector<Layer> layers_;
   std::vector<Layer> kinds_;
   std::vector<int> kind_of_layer_;
@@ -122,14 +142,16 @@ class Pricing {
   CollectivePrices collectives_;
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  std::map<std::array<int, 6>, Placements> placements_;                           ///< [degrees]
-  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< [work, groups, recomputation]
-  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< [degrees and shards]
+  std::map<std::array<int, 6>, Placements> placements_;  ///< [degrees]
+  std::map<std::pair<int, std::array<std::int64_t, 16>>, std::vector<LayerPrice>>
+      layer_prices_;  ///< [stack; work, groups, recomputation]
+  std::map<std::pair<int, std::array<std::int64_t, 5>>, std::vector<LayerState>>
+      layer_states_;  ///< [stack; degrees and shards]
   std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
   using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
   std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
   std::map<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
-  std::map<MemoryKey, std::vector<FrameworkFootprint>> framework_footprints_;
+  std::map<std::pair<int, MemoryKey>, std::vector<FrameworkFootprint>> framework_footprints_;
 };
 
 }}  // namespace plumb::planner

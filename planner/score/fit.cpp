@@ -25,8 +25,16 @@ bool is_efficiency(const std::string& path) {
   return path.ends_with("efficiency");
 }
 
+bool leaves_each_out(Holdout holdout) {
+  return holdout != Holdout::kModel && holdout != Holdout::kLayout && holdout != Holdout::kHalf;
+}
+
 /// Returns the name of the group that stays together when the rows are divided.
-std::string group_of(const RowQuestion& question, Holdout holdout, std::size_t index, std::size_t rows) {
+std::string group_of(const ReadyRow& row, const RowQuestion& question, Holdout holdout, std::size_t index,
+                     std::size_t rows) {
+  if (holdout == Holdout::kEachSource) return citation_of(*row.printed);
+  if (holdout == Holdout::kEachFramework) return question.training.stack ? question.training.stack->name : "";
+  if (holdout == Holdout::kEachDevice) return question.cluster.device.name;
   if (holdout == Holdout::kHalf) return index < rows / 2 ? "first" : "second";
   if (holdout == Holdout::kEachFamily) {
     const std::string& name = question.model.name;
@@ -59,7 +67,7 @@ Groups grouped(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, H
   if (asked.empty()) throw SpecError("fit: no row of these files can be predicted: `plumb score` says why");
   Groups groups;
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    const std::string name = group_of(asked[i].second, holdout, i, asked.size());
+    const std::string name = group_of(*asked[i].first, asked[i].second, holdout, i, asked.size());
     auto group = std::ranges::find(groups, name, &std::pair<std::string, std::vector<const ReadyRow*>>::first);
     if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
     group->second.push_back(asked[i].first);
@@ -180,7 +188,7 @@ void append(std::vector<double>& to, const std::vector<double>& from) {
 
 /// Returns one fold with every group on one side, or a fold for each group that leaves it out.
 std::vector<std::pair<std::string, Halves>> folds_of(const Groups& groups, Holdout holdout) {
-  if (holdout != Holdout::kEachFamily) return {{"", divided(groups)}};
+  if (!leaves_each_out(holdout)) return {{"", divided(groups)}};
   std::vector<std::pair<std::string, Halves>> folds;
   for (const auto& [left_out, unseen] : groups) {
     Halves halves{.seen_groups = static_cast<int>(groups.size()) - 1, .unseen_groups = 1};
@@ -213,7 +221,11 @@ Holdout parse_holdout(std::string_view text) {
   if (text == "layout") return Holdout::kLayout;
   if (text == "half") return Holdout::kHalf;
   if (text == "each-family") return Holdout::kEachFamily;
-  throw SpecError(fmt::format("holdout \"{}\": give model, layout, half or each-family", text));
+  if (text == "each-source") return Holdout::kEachSource;
+  if (text == "each-framework") return Holdout::kEachFramework;
+  if (text == "each-device") return Holdout::kEachDevice;
+  throw SpecError(fmt::format(
+      "holdout \"{}\": give model, layout, half, each-family, each-source, each-framework or each-device", text));
 }
 
 FitResult fit_constants(const ScoreLibrary& library, const std::vector<PublishedRows>& files,
@@ -241,7 +253,7 @@ FitResult fit_constants(const ScoreLibrary& library, const std::vector<Published
     append(all.fitted_seen, errors.fitted_seen);
     append(all.fitted_unseen, errors.fitted_unseen);
     for (std::size_t i = 0; i < fitted.size(); ++i) result.fitted[i] += fitted[i] / static_cast<double>(folds.size());
-    if (holdout != Holdout::kEachFamily) continue;
+    if (!leaves_each_out(holdout)) continue;
     result.folds.push_back({.left_out = left_out,
                             .fitted = fitted,
                             .preset_unseen = error_statistics(errors.zero_unseen),

@@ -25,14 +25,15 @@ struct FitConstant {
 FitConstant parse_fit_constant(std::string_view text);
 
 /// The rows that are left out of the fit: whole models, whole layouts (degrees, micro-batch and devices), the second
-/// half of the rows in their order, or one family of models after the other (the letters with which a model's name
-/// begins).
-enum class Holdout { kModel, kLayout, kHalf, kEachFamily };
+/// half of the rows in their order, or in turn each family of models (the letters with which a model's name begins),
+/// each source, framework or device.
+enum class Holdout { kModel, kLayout, kHalf, kEachFamily, kEachSource, kEachFramework, kEachDevice };
 
-/// Reads "model", "layout", "half" or "each-family". Throws SpecError for other texts.
+/// Reads "model", "layout", "half", "each-family", "each-source", "each-framework" or "each-device". Throws SpecError
+/// for other texts.
 Holdout parse_holdout(std::string_view text);
 
-/// The fold that leaves one family out: constants fitted on the others, and their errors on it.
+/// The fold that leaves one group out: constants fitted on the others, and their errors on it.
 struct FitFold {
   std::string left_out;
   std::vector<double> fitted;  ///< [constant]
@@ -40,7 +41,7 @@ struct FitFold {
   ErrorStatistics unseen;
 };
 
-/// With kEachFamily the fitted values are the means of the folds'. A row counts once as unseen, and as seen as often as
+/// If each group is left out in turn, the fitted values are the means of the folds'. A row counts once as unseen, and as seen as often as
 /// it was fitted.
 struct FitResult {
   std::vector<FitConstant> constants;
@@ -52,7 +53,7 @@ struct FitResult {
   ErrorStatistics fitted_unseen;
   int seen_groups = 0;
   int unseen_groups = 0;
-  std::vector<FitFold> folds;  ///< kEachFamily only
+  std::vector<FitFold> folds;  ///< where each group is left out in turn
 };
 
 /// Minimises the mean |log(predicted / measured)| of step and layer times of the seen half. Throws SpecError if there

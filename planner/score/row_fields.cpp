@@ -143,7 +143,7 @@ std::string schedule_in(std::string_view text, int chunks) {
   return std::string(schedule_spelled(name));
 }
 
-int zero_stage_in(const json& row) {
+std::optional<int> zero_stage_in(const json& row) {
   for (const char* key : {"zero", "zero_equiv"}) {
     if (const auto stage = integer_at(row, key)) return static_cast<int>(std::clamp<std::int64_t>(*stage, 0, 3));
   }
@@ -155,7 +155,9 @@ int zero_stage_in(const json& row) {
   if (has(sharding, "full_shard") || has(sharding, "hybrid_shard") || has(sharding, "fsdp")) return 3;
   if (has(sharding, "shard_grad_op")) return 2;
   if (integer_at(row, "fsdp").value_or(0) > 0 || value_at(row, "fsdp") == json(true)) return 3;
-  return value_at(row, "dist_optimizer") == json(true) ? 1 : 0;
+  const json& distributed = value_at(row, "dist_optimizer");
+  if (distributed.is_boolean()) return distributed == json(true) ? 1 : 0;
+  return std::nullopt;
 }
 
 std::string device_preset_in(std::string_view hardware) {

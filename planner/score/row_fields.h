@@ -32,8 +32,9 @@ std::optional<Recompute> recompute_in(std::string_view text);
 /// names none.
 std::string schedule_in(std::string_view text, int chunks);
 
-/// Returns the ZeRO stage of `zero`, `zero_equiv`, `sharding`, `fsdp` and `dist_optimizer`; 0 where none says anything.
-int zero_stage_in(const nlohmann::json& row);
+/// Returns the ZeRO stage of `zero`, `zero_equiv`, `sharding`, `fsdp` and `dist_optimizer`; nothing where none says
+/// anything.
+std::optional<int> zero_stage_in(const nlohmann::json& row);
 
 /// Returns the cluster preset of the device that a free text names: "a100", "h100", "h200", "b200"; empty if it is none
 /// of them.

@@ -12,9 +12,11 @@
 
 #include "planner/score/row_fields.h"
 #include "planner/search/layout_conflict.h"
+#include "planner/spec/assumed_stack.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/pattern.h"
 #include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
@@ -74,20 +76,11 @@ int devices_in_node(const json& cluster) {
   return 1;
 }
 
-/// Sets a host's devices as printed. A domain of several hosts (NVL72) gets as many as fill each domain equally: 64 of
-/// 256.
+/// Sets a host's devices as printed. That of a domain of several hosts (NVL72) is no node of the network.
 void take_printed_node(json& cluster, const RowReader& reader) {
   constexpr int kLargestHost = 16;
-  const int whole = devices_in_node(cluster);
-  if (whole <= kLargestHost) {
-    if (const auto printed = reader.count("gpus_per_node")) set_at(cluster, "node.devices", *printed);
-    return;
-  }
-  const auto devices = reader.count("gpus");
-  if (!devices || *devices <= whole) return;
-  int share = whole;
-  while (*devices % share != 0) --share;
-  set_at(cluster, "node.devices", share);
+  const auto printed = reader.count("gpus_per_node");
+  if (printed && devices_in_node(cluster) <= kLargestHost) set_at(cluster, "node.devices", *printed);
 }
 
 /// Sets the memory that the text names for a device ("RTX 4090 48GB") where it differs from the preset's.
@@ -180,9 +173,16 @@ bool fills(const SourceMapping* mapping, const std::string& prefix, const json* 
          });
 }
 
-std::optional<StackSpec> stack_of(RowReader& reader) {
-  const std::string name = reader.text("stack");
-  if (name.empty()) throw Unmapped{"the framework is not known: no mapping names a stack for this source"};
+/// Returns the stack that the row or its mapping names, or else the one that is assumed of such a training.
+std::optional<StackSpec> stack_of(RowReader& reader, const ModelSpec& model, const ClusterSpec& cluster,
+                                  const Layout& layout) {
+  std::string name = reader.text("stack");
+  if (name.empty()) {
+    const auto assumed = assumed_stack(model, cluster, layout);
+    if (!assumed) throw Unmapped{fmt::format("no framework is described for {}: name one", cluster.device.name)};
+    name = assumed->name;
+    reader.assumptions.push_back(fmt::format("no framework is named: {} is assumed ({})", name, assumed->because));
+  }
   const json named = name;
   if (!reader.library.stacks.contains(name) && !fills(reader.mapping, "stack", &named)) {
     throw Unmapped{fmt::format("there is no stack \"{}\": plumb stacks lists those there are", name)};
@@ -198,7 +198,7 @@ std::optional<StackSpec> stack_of(RowReader& reader) {
   return fills(reader.mapping, "stack_with") ? make() : of_row(make);
 }
 
-TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const Layout& layout) {
+TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const ClusterSpec& cluster, const Layout& layout) {
   TrainingSpec training{.sequence = reader.count("model.seq").value_or(model.sequence)};
   if (training.sequence < 1) throw Unmapped{"the length of a sequence is not printed"};
   const auto batch = reader.count("gbs");
@@ -213,6 +213,9 @@ TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const Layout
   const std::string precision = reader.text("precision");
   const auto known = precision_in(precision);
   if (!known && !precision.empty()) throw Unmapped{fmt::format("precision \"{}\" cannot be predicted", precision)};
+  if (!known && cluster.device.peak_flops_per_second.contains(Precision::kFp8)) {
+    throw Unmapped{"the precision is not printed, and the device has fp8"};
+  }
   if (!known) reader.assumptions.push_back("the precision is bf16");
   training.precision = known.value_or(Precision::kBf16);
   if (const std::string gradient = reader.text("gradient_precision"); !gradient.empty()) {
@@ -221,7 +224,7 @@ TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const Layout
   if (const std::string optimizer = reader.text("optimizer"); !optimizer.empty()) {
     training.optimizer = of_row([&] { return optimizer_from_name(optimizer, "optimizer"); });
   }
-  training.stack = stack_of(reader);
+  training.stack = stack_of(reader, model, cluster, layout);
   return training;
 }
 
@@ -294,7 +297,7 @@ Layout layout_of_row(RowReader& reader) {
   const auto microbatch = microbatch_of(reader, layout);
   if (!microbatch) throw Unmapped{"the micro-batch is not printed"};
   layout.microbatch = *microbatch;
-  layout.zero = zero_stage_in(reader.row);
+  layout.zero = zero_stage_in(reader.row).value_or(0);
   layout.sequence_parallel = layout.tensor > 1 && value_at(reader.row, "sequence_parallel") == json(true);
 
   const std::string recompute = reader.text("recompute");
@@ -318,8 +321,41 @@ Layout layout_of_row(RowReader& reader) {
   return layout;
 }
 
+/// Says what is known of the framework: typed rows name none, a source's own mapping names it, and the general one does
+/// where it describes it.
+FrameworkKnown framework_known(const RowReader& reader) {
+  if (reader.library.open_fields) return FrameworkKnown::kAssumed;
+  const bool own_mapping = reader.mapping && !reader.mapping->cites.empty();
+  if (own_mapping || value_at(reader.row, "framework_described") == json(true)) return FrameworkKnown::kNamed;
+  const bool named = !reader.text("framework").empty() || !reader.text("system").empty();
+  return named ? FrameworkKnown::kUnknown : FrameworkKnown::kAssumed;
+}
+
+/// Refuses rows of several devices that print no degree of parallelism at all.
+void require_degrees(const RowReader& reader) {
+  if (reader.count("gpus").value_or(1) == 1 || zero_stage_in(reader.row)) return;
+  for (const char* degree : {"tp", "pp", "cp", "dp", "ep"}) {
+    if (!value_at(reader.row, degree).is_null()) return;
+  }
+  throw Unmapped{"no degree of parallelism is printed"};
+}
+
+/// Refuses rows of another kind of work than pre-training, and of a schedule's variant that is not described.
+void require_pretraining(const RowReader& reader) {
+  static const Pattern kOther(R"(\b(SFT|LoRA|PEFT|RLHF|GRPO|PPO|DPO|RL|fine-?tun\w*|inference|serving|decode)\b)");
+  for (const char* field : {"kind", "task", "stage", "title"}) {
+    const std::string text = reader.text(field);
+    if (kOther.found_in(text)) throw Unmapped{fmt::format("\"{}\" is no pre-training", text)};
+  }
+  const std::string method = reader.text("method");
+  if (!method.empty() && schedule_in(method, 1).empty() && method.find("baseline") == std::string::npos)
+    throw Unmapped{fmt::format("the method \"{}\" is not described", method)};
+}
+
 /// Returns the row's question. Throws Unmapped.
 RowQuestion question_of(RowReader& reader) {
+  require_pretraining(reader);
+  require_degrees(reader);
   ModelSpec model;
   try {
     model = model_from_json(
@@ -329,11 +365,11 @@ RowQuestion question_of(RowReader& reader) {
   }
   const Layout layout = layout_of_row(reader);
   const ClusterSpec cluster = cluster_of(reader);
-  const TrainingSpec training = training_of(reader, model, layout);
+  const TrainingSpec training = training_of(reader, model, cluster, layout);
   if (reader.mapping && reader.mapping->cites.empty()) {
     reader.assumptions.push_back(
         fmt::format("no mapping names this source: by the general rules the framework is {} and the cluster {}",
-                    reader.text("stack"), cluster.name));
+                    training.stack->name, cluster.name));
   }
   if (!cluster.device.peak_flops_per_second.contains(training.precision)) {
     throw Unmapped{fmt::format("{} has no rate in {}", cluster.device.name, precision_name(training.precision))};
@@ -348,16 +384,21 @@ RowQuestion question_of(RowReader& reader) {
           .training = training,
           .layout = layout,
           .order_memory = memory.is_null() ? std::nullopt : std::optional(memory.get<double>()),
-          .unsynchronised_step = value_at(reader.row, "unsynchronised_step") == json(true)};
+          .unsynchronised_step = value_at(reader.row, "unsynchronised_step") == json(true),
+          .framework = framework_known(reader)};
 }
 
-/// Returns the row once for each combination of the fields that its `search` leaves open.
-std::vector<json> candidates_of(const json& row) {
+bool gives(const json& row, const std::string& field) {
+  if (field == "zero") return zero_stage_in(row).has_value();
+  return !value_at(row, field).is_null();
+}
+
+/// Returns the row once for each combination of the fields that `search` leaves open.
+std::vector<json> candidates_of(const json& row, const json& search) {
   std::vector<json> candidates = {row};
-  const json& search = value_at(row, "search");
   if (!search.is_object()) return candidates;
   for (const auto& [field, values] : search.items()) {
-    if (!value_at(row, field).is_null() || !values.is_array()) continue;
+    if (gives(row, field) || !values.is_array()) continue;
     std::vector<json> more;
     for (const json& candidate : candidates) {
       for (const json& value : values) {
@@ -380,7 +421,9 @@ bool chunks_are_alike(const RowQuestion& question) {
 
 MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapping* mapping) {
   MappedRow mapped;
-  const std::vector<json> candidates = candidates_of(row);
+  const json& asked = value_at(row, "search");
+  const json& search = asked.is_null() && library.open_fields ? *library.open_fields : asked;
+  const std::vector<json> candidates = candidates_of(row, search);
   for (const json& candidate : candidates) {
     RowReader reader{.library = library, .row = candidate, .mapping = mapping};
     try {
@@ -397,8 +440,7 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
   }
   if (!mapped.questions.empty()) mapped.reason.clear();
   if (mapped.questions.size() > 1) {
-    mapped.assumptions.push_back(
-        fmt::format("not printed, the fastest predicted is meant: {}", json_line(value_at(row, "search"))));
+    mapped.assumptions.push_back(fmt::format("not printed, the fastest predicted is meant: {}", json_line(search)));
   }
   return mapped;
 }

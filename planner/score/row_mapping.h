@@ -9,6 +9,7 @@
 // The fields are those of the published row schema. A mapping (score/source_mapping.h) may add fields that no source
 // prints:
 //   stack                the framework that trains
+//   framework_described  true: the row names a framework, and `stack` describes it
 //   stack_with           figures of the stack that this row's own flags change: {"attention": "unfused"}
 //   gradient_precision, optimizer, split, group
 //   order_memory         an order searched for the row's own times, in which a rank holds the activations of so many
@@ -26,6 +27,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/evaluate/error_bar.h"
 #include "planner/score/source_mapping.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
@@ -46,7 +48,9 @@ struct ScoreLibrary {
   std::shared_ptr<const nlohmann::json> dims;                ///< sizes by the `dims_key` of rows; null: none were given
   std::map<std::string, std::vector<KernelSample>> samples;  ///< measured products by ClusterRule::table
   std::vector<Override> overrides;                           ///< figures of every cluster and stack
-  RowConditions only;                                        ///< conditions of the rows that are asked for; empty: all
+  /// {"mbs": [1, 2, 4]}: values of fields that neither row nor mapping gives, as a rule's `search`; null: none.
+  std::shared_ptr<const nlohmann::json> open_fields;
+  RowConditions only;  ///< conditions of the rows that are asked for; empty: all
 };
 
 struct RowQuestion {
@@ -56,6 +60,7 @@ struct RowQuestion {
   Layout layout;
   std::optional<double> order_memory;
   bool unsynchronised_step = false;
+  FrameworkKnown framework = FrameworkKnown::kNamed;
 };
 
 struct MappedRow {

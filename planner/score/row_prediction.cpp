@@ -59,9 +59,10 @@ Evaluation evaluate_in_searched_order(Pricing& pricing, const RowQuestion& quest
 /// the end of its optimizer.
 RowPrediction predict_step(const RowQuestion& question, bool of_device, bool with_components) {
   Pricing pricing(question.model, question.cluster, question.training);
-  const Evaluation evaluation = question.order_memory && question.layout.pipeline > 1
-                                    ? evaluate_in_searched_order(pricing, question)
-                                    : evaluate(pricing, question.layout);
+  const bool searched = question.order_memory && question.layout.pipeline > 1;
+  const Evaluation evaluation = searched                       ? evaluate_in_searched_order(pricing, question)
+                                : question.unsynchronised_step ? evaluate(pricing, question.layout)
+                                                               : evaluate_sums(pricing, question.layout);
   const Simulation& simulation = evaluation.simulation;
   const Seconds step = to_seconds(question.unsynchronised_step ? longest_span(simulation) : simulation.makespan);
   RowPrediction result{.step_seconds = step.count(),
@@ -98,11 +99,13 @@ RowPrediction predict_row(const RowQuestion& question, const MeasuredQuantities&
 
 ChosenPrediction fastest_prediction(const std::vector<RowQuestion>& questions, const MeasuredQuantities& measured,
                                     bool with_components) {
-  ChosenPrediction best{.prediction = predict_row(questions.front(), measured, with_components)};
+  if (questions.size() == 1) return {.prediction = predict_row(questions.front(), measured, with_components)};
+  ChosenPrediction best{.prediction = predict_row(questions.front(), measured)};
   for (std::size_t i = 1; i < questions.size(); ++i) {
-    RowPrediction other = predict_row(questions[i], measured, with_components);
+    RowPrediction other = predict_row(questions[i], measured);
     if (better(other, best.prediction)) best = {.index = i, .prediction = std::move(other)};
   }
+  if (with_components) best.prediction = predict_row(questions[best.index], measured, true);
   return best;
 }
 

@@ -267,6 +267,15 @@ void take_rates(json& row) {
   if (const auto ratio = positive(measured, "mfu")) fill(measured, "mfu_pct", *ratio <= 1 ? 100 * *ratio : *ratio);
 }
 
+/// Joins all words of the row that name what trained: its framework, and where it is printed.
+void take_names(json& row) {
+  std::string named;
+  for (const char* path : {"framework", "system", "source.repo", "source.paper"}) {
+    if (const std::string text = text_at(row, path); !text.empty()) named += (named.empty() ? "" : "; ") + text;
+  }
+  if (!named.empty() && row.is_object() && !row.contains("named")) row["named"] = named;
+}
+
 }  // namespace
 
 json in_schema(const json& printed) {
@@ -300,6 +309,7 @@ json in_schema(const json& printed) {
   count_batch(row);
   take_whole_microbatches(row);
   take_rates(row);
+  take_names(row);
   return row;
 }
 

@@ -1,7 +1,10 @@
 #include "planner/score/score.h"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -131,6 +134,19 @@ void summarise(SourceScore& score) {
   if (any) score.step_time_uncorrected = error_statistics(uncorrected);
 }
 
+std::string source_of(const PublishedRows& published, const json& row) {
+  std::string cited = citation_of(row);
+  return cited.empty() ? published.file : cited;
+}
+
+/// Adds the number of experts of the model that a row only names, so that rules can tell mixtures.
+json with_experts(const ScoreLibrary& library, json row) {
+  const json model = model_fields(row, library.dims ? *library.dims : json(), library.models);
+  if (const auto experts = integer_at(model, "experts"); experts && value_at(row, "model").is_object())
+    row["model"]["experts"] = *experts;
+  return row;
+}
+
 }  // namespace
 
 PublishedRows published_rows(const json& document, const std::string& file) {
@@ -173,7 +189,7 @@ std::string row_id(const PublishedRows& published, std::size_t index) {
 ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published) {
   ReadyRows ready;
   for (std::size_t i = 0; i < published.rows.size(); ++i) {
-    const auto printed = std::make_shared<const json>(in_schema(published.rows[i]));
+    const auto printed = std::make_shared<const json>(with_experts(library, in_schema(published.rows[i])));
     const SourceMapping* mapping = mapping_for(library.mappings, *printed);
     ReadyRow row{.id = row_id(published, i),
                  .mapping = mapping,
@@ -254,7 +270,13 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
     if (chosen.prediction.step_seconds) judge_fit(score.fits, row, chosen.prediction.fits);
     if (row.measured.out_of_memory) continue;
     std::vector<ScoredQuantity> quantities = compared(row.id, chosen.prediction, row.measured);
-    for (ScoredQuantity& scored : quantities) scored.kind = kind_of(mapped.questions[chosen.index]);
+    for (ScoredQuantity& scored : quantities) {
+      const RowQuestion& question = mapped.questions[chosen.index];
+      scored.kind = kind_of(question);
+      scored.source = source_of(published, *row.printed);
+      scored.stack = question.training.stack ? question.training.stack->name : "";
+      scored.traits = error_traits(question.model, question.cluster, question.training, question.framework);
+    }
     add_uncorrected(library, row, quantities);
     if (row.measured.step_time && chosen.prediction.step_seconds) {
       const RowQuestion& question = mapped.questions[chosen.index];
@@ -269,6 +291,21 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
   summarise(score);
   judge_order(score, competitions);
   return score;
+}
+
+std::vector<SourceScore> score_files(const ScoreLibrary& library, const std::vector<PublishedRows>& files) {
+  std::vector<SourceScore> scores(files.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) scores[i] = score_rows(library, files[i]);
+  };
+  std::vector<std::future<void>> started;
+  for (unsigned core = 1; core < std::thread::hardware_concurrency(); ++core) {
+    started.push_back(std::async(std::launch::async, work));
+  }
+  work();
+  for (std::future<void>& other : started) other.get();
+  return scores;
 }
 
 }}  // namespace plumb::planner

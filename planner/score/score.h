@@ -39,7 +39,10 @@ std::string_view quantity_name(Quantity quantity);
 struct ScoredQuantity {
   std::string id;
   Quantity quantity = Quantity::kStepTime;
-  std::string kind;  ///< "bf16, dense": the computing precision, and whether there are experts
+  std::string kind;    ///< "bf16, dense": the computing precision, and whether there are experts
+  std::string source;  ///< repository or paper; the row's file where it names neither
+  std::string stack;   ///< name of the framework for which it is predicted
+  ErrorTraits traits;
   double predicted = 0;
   double measured = 0;
   /// Prediction of the row as printed, where a correction changed something.
@@ -118,5 +121,8 @@ std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction&
 /// Scores a file. Throws SpecError if the library is at fault (score/row_mapping.h); a faulty row is skipped with its
 /// reason.
 SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published);
+
+/// Scores the files in their order, side by side on the machine's cores. Throws as score_rows.
+std::vector<SourceScore> score_files(const ScoreLibrary& library, const std::vector<PublishedRows>& files);
 
 }}  // namespace plumb::planner

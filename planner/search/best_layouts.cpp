@@ -48,7 +48,7 @@ Plan plan_of(const Pricing& pricing, const Evaluation& evaluation, const std::op
   if (order) layout.schedule = order->name;
   return {.model = pricing.model(),
           .cluster = pricing.cluster(),
-          .training = pricing.training(),
+          .training = pricing.training_in(layout),
           .layout = std::move(layout),
           .order = order,
           .prediction = prediction_of(evaluation)};

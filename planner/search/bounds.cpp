@@ -110,9 +110,11 @@ std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Sc
   return memory_in_issue_order(costs, held_order(order, kinds));
 }
 
-std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device) {
+std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device,
+                                                double headroom) {
   const auto largest = std::ranges::max_element(peak_bytes);
-  const std::int64_t available = device.memory_bytes - device.reserved_bytes;
+  const auto available =
+      static_cast<std::int64_t>(static_cast<double>(device.memory_bytes - device.reserved_bytes) / (1 + headroom));
   if (largest == peak_bytes.end() || *largest <= available) return std::nullopt;
   return MemoryShortfall{.rank = static_cast<int>(largest - peak_bytes.begin()),
                          .missing_bytes = *largest - available,

@@ -53,8 +53,10 @@ struct MemoryShortfall {
   std::int64_t available_bytes = 0;
 };
 
-/// The rank that lacks most of a device's memory less what is reserved; nothing if all fit.
-std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device);
+/// The rank that lacks most of a device's memory less what is reserved, where a share `headroom` of its peak stays free
+/// besides; nothing if all fit.
+std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device,
+                                                double headroom = 0);
 
 /// "rank 0 lacks 3.2 GiB of the 79.9 GiB that a device has".
 std::string to_text(const MemoryShortfall& shortfall);

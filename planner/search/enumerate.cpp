@@ -98,7 +98,7 @@ class Enumerator {
     if (model_.experts == 0) return {1};
     std::vector<int> choices;
     for (const int expert : divisors(static_cast<int>(model_.experts))) {
-      const int shared = training_.stack ? layout.tensor : 1;  // the own executor has etp=tp
+      const int shared = is_of_own_executor(training_) ? 1 : layout.tensor;  // the own executor has etp=tp
       if (layout.data * layout.context * shared % expert == 0) choices.push_back(expert);
     }
     return choices;

@@ -104,7 +104,8 @@ std::optional<std::string> more_devices(const Pricing& pricing, const LayoutRequ
   free.data.reset();
   for (int factor = 2; factor <= kLargestFactor; factor *= 2) {
     try {
-      Pricing larger(pricing.model(), resize(cluster, cluster.devices * factor), pricing.training());
+      Pricing larger(pricing.model(), resize(cluster, cluster.devices * factor), pricing.training(),
+                     pricing.assumable());
       const Closest closest = closest_layout(larger, free);
       if (closest.layout && !closest.shortfall) {
         return fmt::format("{} devices fit it as {}", cluster.devices * factor, to_text(*closest.layout));
@@ -152,7 +153,8 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, co
       known.kind_of_stage = priced.kind_of_stage;
       known.held = held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
     }
-    it->second = memory_shortfall(memory_in_issue_order(priced.kinds, known.held), pricing_.cluster().device);
+    it->second = memory_shortfall(memory_in_issue_order(priced.kinds, known.held), pricing_.cluster().device,
+                                  pricing_.memory_headroom(layout));
   }
   return it->second;
 }

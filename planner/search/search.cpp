@@ -125,7 +125,8 @@ SearchResult search_as_asked(Pricing& pricing, const LayoutRequest& request, con
     }
     Evaluation evaluation = evaluate_sums(pricing, layout, std::move(priced));
     ++result.counts.simulated;
-    if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, device)) {
+    if (const auto shortfall =
+            memory_shortfall(evaluation.simulation.peak_memory_bytes, device, pricing.memory_headroom(layout))) {
       too_large(layout, *shortfall);
       continue;
     }

@@ -100,8 +100,9 @@ struct ClusterSpec {
 
 int node_count(const ClusterSpec& cluster);
 
-/// Returns the same machine with another number of devices. Throws SpecError unless `devices` is at most one node or
-/// fills its nodes, and where several nodes have no network to connect them.
+/// Returns the same machine with another number of devices. A node that is a domain of several hosts (more than 16
+/// devices, such as NVL72) gets as many as fill each domain alike: 64 of 72 for 256. Throws SpecError unless `devices`
+/// is at most one node or fills its nodes, and where several nodes have no network to connect them.
 ClusterSpec resize(ClusterSpec cluster, int devices);
 
 /// A preset's name with a number of devices: "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Parsing throws

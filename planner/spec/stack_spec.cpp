@@ -79,6 +79,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("state_bytes", stack.state_bytes);
   visit.number("embedding_outputs", stack.embedding_outputs);
   visit.number("workspace_mib", stack.workspace_mib);
+  visit.share("memory_headroom", stack.memory_headroom);
   visit.flag("sharded_masters", stack.sharded_masters);
   visit.flag("replicated_masters", stack.replicated_masters);
   visit.flag("whole_gradients", stack.whole_gradients);

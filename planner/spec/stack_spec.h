@@ -119,6 +119,8 @@ struct StackSpec {
   double state_bytes = 0;  ///< bytes of the optimizer's state for each parameter; 0: those of the training's optimizer
   double embedding_outputs = 0;  ///< tensors as large as its result that the embedding keeps
   double workspace_mib = 0;      ///< memory that libraries of products hold, in units of 2^20 bytes
+  /// Share of a predicted peak that a search keeps free besides: runs took as much more than predicted.
+  double memory_headroom = 0;
   /// ZeRO 3 keeps only the shard of the master weights, and gathers 16-bit copies of it.
   bool sharded_masters = false;
   bool replicated_masters = false;  ///< ZeRO 1 and 2 divide only the moments: each rank keeps all master weights

@@ -29,6 +29,10 @@ std::string precision_choice(StrictObject& object, std::string_view key, std::st
 
 }  // namespace
 
+bool is_of_own_executor(const TrainingSpec& training) {
+  return !training.stack && training.stack_assumed.empty();
+}
+
 std::string_view precision_name(Precision precision) {
   return kPrecisionNames[static_cast<std::size_t>(precision)];
 }
@@ -86,6 +90,7 @@ TrainingSpec training_from_json(const nlohmann::json& json, const std::string& p
     training.optimizer = optimizer_from_name(name, place);
   }
   if (object.has("stack")) training.stack = stack_from_json(object.raw("stack"), place + ": stack");
+  training.stack_assumed = object.text_or("stack_assumed", "");
   object.finish();
   return training;
 }
@@ -101,6 +106,7 @@ nlohmann::ordered_json to_json(const TrainingSpec& training) {
                               {"gradient_precision", precision_name(training.gradient_precision)},
                               {"optimizer", optimizer_name(training.optimizer)}};
   if (training.stack) json["stack"] = to_json(*training.stack);
+  if (!training.stack_assumed.empty()) json["stack_assumed"] = training.stack_assumed;
   return json;
 }
 

@@ -25,10 +25,14 @@ struct TrainingSpec {
   /// Precision of the gradient buffer that accumulates and is reduced.
   Precision gradient_precision = Precision::kFp32;
   Optimizer optimizer = Optimizer::kAdamW;
-  std::optional<StackSpec> stack;  ///< the framework that trains; none: Plumb's own executor
+  /// The framework that trains. None: Plumb's own executor, or with `stack_assumed` that which is assumed of a layout.
+  std::optional<StackSpec> stack;
+  std::string stack_assumed;  ///< why the stack is assumed (spec/assumed_stack.h); empty: it was named
 
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
+
+bool is_of_own_executor(const TrainingSpec& training);
 
 /// Returns "fp32", "tf32", "bf16", "fp16" or "fp8".
 std::string_view precision_name(Precision precision);
@@ -59,7 +63,8 @@ std::int64_t optimizer_traffic_per_parameter(const TrainingSpec& training);
 std::int64_t tokens_per_step(const TrainingSpec& training);
 
 /// The JSON form: `precision` defaults to bf16; `gradient_precision` to fp32 (Megatron-LM's default for bf16 training);
-/// `optimizer` to adamw; `stack` is an object (spec/stack_spec.h). Reading throws SpecError with the place of what is
+/// `optimizer` to adamw; `stack` is an object (spec/stack_spec.h), and `stack_assumed` the reason why it was assumed, if
+/// it was. Reading throws SpecError with the place of what is
 /// wrong.
 TrainingSpec training_from_json(const nlohmann::json& json, const std::string& place);
 TrainingSpec parse_training(std::string_view text, const std::string& file);

@@ -59,7 +59,7 @@ struct ListedOrder {
   std::vector<LikeRules> alike;  ///< [rank] rules that list the same
 };
 
-/// The same order with its span if that is below `most_span`. It is given up as soon as some rank has waited so long
+/// Returns the same order with its span if that is below `most_span`. It is given up as soon as some rank has waited so long
 /// that it cannot be.
 ListedOrder list_schedule_below(std::int64_t most_span, const Schedule& frame, int ranks, const OrderCosts& costs,
                                 const ListRules& rules);

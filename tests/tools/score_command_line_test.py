@@ -72,7 +72,7 @@ class Scores(CommandLineTest):
         self.refused(1, "score", self.rows(row), "--mapping", self.write("cut.json", '{"name": "x"'), says=["cut.json"])
 
     def test_rows_of_papers_that_no_mapping_names_are_all_read(self):
-        rows = pathlib.Path(__file__).parents[2] / "docs" / "unseen.json"
+        rows = pathlib.Path(__file__).parents[2] / "docs" / "typed_rows.json"
         source = self.json("score", rows)["sources"][0]
         self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "kempner-forge",
                                               "megatron-bridge", "dgxc", "nemo-automodel"])

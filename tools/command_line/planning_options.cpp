@@ -53,6 +53,10 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   verb->add_option("cluster", arguments->question.cluster, "a preset (h100:16 for 16 devices) or a file")->required();
   add_question(verb, arguments->question);
   verb->add_option("--top", arguments->top, "how many layouts to list")->transform(count_of<int>(1));
+  verb->add_option("--headroom", arguments->question.headroom,
+                   "share of a predicted peak of memory that stays free besides (default: the stack's own, from runs "
+                   "that took more than predicted)")
+      ->check(CLI::Range(0.0, 1.0));
   verb->add_flag("--explain", arguments->explain, "say why each of the others lost");
   verb->add_option("-o,--output", arguments->output, "write the plan to a file");
   add_json(verb, arguments->json);

@@ -21,15 +21,24 @@ void add_score(CLI::App& app, Chosen& chosen) {
                    "a figure in the place of the presets', as in cluster.device.gemm_efficiency=0.8 or "
                    "stack.kernel_launch_us=20")
       ->take_all();
-  CLI::Option* fit = verb->add_option("--fit", score->fit,
-                                      "fit a figure between two values on half of the rows, and judge it on the "
-                                      "others, as in cluster.device.gemm_efficiency=0.6,0.9; five at most")
-                         ->take_all();
+  verb->add_option("--fit", score->fit,
+                   "fit a figure between two values on half of the rows, and judge it on the "
+                   "others, as in cluster.device.gemm_efficiency=0.6,0.9; five at most")
+      ->take_all();
   verb->add_option(
           "--holdout", score->holdout,
-          "which rows the fit does not see: other models, other layouts, half, or each family of models in its turn")
-      ->check(CLI::IsMember({"model", "layout", "half", "each-family"}))
-      ->needs(fit);
+          "which rows the fit does not see: other models, other layouts, half, or each family of models in its turn; "
+          "without --fit, whose rows judge the intervals in their turn: each-source, each-framework, each-device")
+      ->check(
+          CLI::IsMember({"model", "layout", "half", "each-family", "each-source", "each-framework", "each-device"}));
+  CLI::Option* general = verb->add_flag("--general-rules", score->general_rules,
+                                        "read every row by the general rules alone, as if its source were unknown");
+  verb->add_flag("--assume-default", score->assume_default,
+                 "read every row by no rule: what it prints is typed, its framework is the one that is assumed where "
+                 "none is named, and what it leaves open is the fastest that fits")
+      ->excludes(general);
+  verb->add_option("--error-bars", score->error_bars,
+                   "with --holdout each-source: write the intervals that are fitted on all rows");
   verb->add_option("--only", score->only,
                    "rows whose FIELD, as its source's mapping reads it, matches: FIELD=EXPRESSION")
       ->type_name("FIELD=EXPRESSION");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumb { inline namespace tools {
@@ -13,6 +14,9 @@ struct PresetArguments {
   bool json = false;
 };
 
+/// The name of Plumb's own executor among stacks.
+inline constexpr std::string_view kOwnExecutor = "plumb";
+
 /// A question to the planner: model and cluster by preset or file, the training, and the fixed keys of the layout.
 struct QuestionArguments {
   std::string model;
@@ -20,10 +24,12 @@ struct QuestionArguments {
   std::int64_t global_batch = 0;
   std::int64_t sequence = 0;  ///< 0: the model's own
   std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else
-  std::string stack;          ///< a preset or a file; empty: Plumb's own executor
+  std::string stack;          ///< a preset, a file or kOwnExecutor; empty: that of each layout is assumed
   std::string optimizer;      ///< empty: adamw
   std::string layout;         ///< dp=2,tp=4,...
   std::string split;          ///< 8,8,10,6
+  /// Share of a predicted peak that a search keeps free besides; nothing: the stack's own.
+  std::optional<double> headroom;
 };
 
 struct PlanArguments {
@@ -116,6 +122,9 @@ struct ScoreArguments {
   std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
   std::vector<std::string> fit;  ///< PATH=LOW,HIGH
   std::string holdout = "model";
+  bool general_rules = false;         ///< rows are read by the general mapping alone
+  bool assume_default = false;        ///< rows are read by no mapping: what they print is what a user types
+  std::string error_bars;             ///< with `holdout` each-...: the fitted intervals are written there
   std::vector<std::string> only;      ///< FIELD=EXPRESSION that rows must meet
   std::vector<std::string> tables;    ///< files of measured products
   std::vector<std::string> mappings;  ///< files that say how sources are read, before the built-in ones

@@ -98,6 +98,18 @@ StackSpec stack_input(const std::string& name_or_path) {
                  [&] { return parse_stack(read_text_file(name_or_path), name_or_path); });
 }
 
+StackLibrary assumable_stacks(const QuestionArguments& question) {
+  StackLibrary stacks;
+  if (!question.stack.empty()) return stacks;
+  for (const Preset& preset : presets()) {
+    const std::string name(preset.name);
+    if (preset.kind != Preset::Kind::kStack) continue;
+    StackSpec& stack = stacks.emplace(name, parse_stack(preset.text, name)).first->second;
+    if (question.headroom) stack.memory_headroom = *question.headroom;
+  }
+  return stacks;
+}
+
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
   if (question.global_batch < 1)
     throw UsageError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
@@ -121,7 +133,8 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
   }
   if (!question.optimizer.empty())
     training.optimizer = read_option([&] { return optimizer_from_name(question.optimizer, "--optimizer"); });
-  if (!question.stack.empty()) training.stack = stack_input(question.stack);
+  if (!question.stack.empty() && question.stack != kOwnExecutor) training.stack = stack_input(question.stack);
+  if (training.stack && question.headroom) training.stack->memory_headroom = *question.headroom;
   return training;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "planner/spec/assumed_stack.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
@@ -21,6 +22,9 @@ ClusterSpec cluster_input(const std::string& name_or_path);
 
 /// Returns the stack of a preset's name or of a file. Throws as model_input.
 StackSpec stack_input(const std::string& name_or_path);
+
+/// Returns the stacks of which one is assumed of each layout: all presets, or none where the question names a stack.
+StackLibrary assumable_stacks(const QuestionArguments& question);
 
 /// Returns the training of a question. A sequence that is not given is the model's; a precision that is not given is
 /// the first of bf16, fp16 and fp32 that the device has. Throws UsageError if the batch is not given or a number is

@@ -51,7 +51,8 @@ PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOption
   const ClusterSpec cluster = cluster_input(question.cluster);
   const TrainingSpec training = training_input(question, model, cluster);
   const LayoutRequest request = layout_input(question);
-  PlannedQuestion planned{.pricing = Pricing(model, cluster, training), .order = std::move(order)};
+  PlannedQuestion planned{.pricing = Pricing(model, cluster, training, assumable_stacks(question)),
+                          .order = std::move(order)};
   planned.search = best_layouts(planned.pricing, request, options, planned.order);
   if (!planned.search.ranked.empty() && !request.offload)
     planned.switched = offload_text(planned.search.ranked.front().layout);

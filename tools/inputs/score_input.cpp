@@ -1,6 +1,7 @@
 #include "tools/inputs/score_input.h"
 
 #include <filesystem>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,7 @@ ScoreLibrary embedded_library() {
       case Preset::Kind::kMapping:
         library.mappings.push_back(parse_source_mapping(preset.text, name));
         break;
+      case Preset::Kind::kErrorBars:
       case Preset::Kind::kText:
         break;
     }
@@ -62,13 +64,34 @@ void add_tables(ScoreLibrary& library, const std::vector<json>& rows) {
   }
 }
 
+/// Leaves the mappings that such a reading takes; of the general one what is typed takes the hardware alone.
+void read_for(ScoreLibrary& library, RowReading reading) {
+  if (reading == RowReading::kOfSource) return;
+  std::erase_if(library.mappings, [](const SourceMapping& mapping) { return !mapping.cites.empty(); });
+  if (reading == RowReading::kGeneral) return;
+  for (SourceMapping& general : library.mappings) {
+    general.rules.clear();
+    general.limits.clear();
+  }
+  library.open_fields = std::make_shared<const json>(json{{"mbs", {1, 2, 4, 8, 16}},
+                                                          {"recompute", {"none", "selective", "full"}},
+                                                          {"sequence_parallel", {false, true}},
+                                                          {"zero", {0, 1, 2, 3}}});
+}
+
 }  // namespace
 
-ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set,
-                       const std::vector<std::string>& tables, const std::vector<std::string>& mappings) {
+RowReading reading_of(const ScoreArguments& arguments) {
+  if (arguments.assume_default) return RowReading::kAsTyped;
+  return arguments.general_rules ? RowReading::kGeneral : RowReading::kOfSource;
+}
+
+ScoreInput score_input(const ScoreArguments& arguments, RowReading reading) {
+  const auto& [files, set, tables] = std::tie(arguments.files, arguments.set, arguments.tables);
   ScoreInput input{.library = embedded_library()};
+  read_for(input.library, reading);
   std::vector<SourceMapping> own;
-  for (const std::string& path : mappings) own.push_back(parse_source_mapping(read_text_file(path), path));
+  for (const std::string& path : arguments.mappings) own.push_back(parse_source_mapping(read_text_file(path), path));
   input.library.mappings.insert(input.library.mappings.begin(), own.begin(), own.end());
   json dims = json::object();
   for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));

@@ -163,20 +163,21 @@ std::string fit_section(const FitResult& fit) {
 constexpr std::string_view kOrigin =
     "The rows are those of the files that the command names: one a source, each row with the paper or repository that "
     "printed it. What stands under `../shared/published` lies beside the source tree and is no part of it. Without "
-    "that folder run `plumb score docs/unseen.json`, rows of the same form that are part of the tree, or score files "
+    "that folder run `plumb score docs/typed_rows.json`, rows of the same form that are part of the tree, or score "
+    "files "
     "of your own; the tests that need the folder are skipped and say so.";
 
 }  // namespace
 
 std::string score_page(const std::vector<SourceScore>& scores, const std::optional<FitResult>& fit,
-                       const std::string& command) {
+                       const std::string& command, const std::string& left_out) {
   return fmt::format(
              "# Fidelity\n\nWritten by\n\n    {}\n\n{}\n\nErrors are 100 |predicted / measured - 1| in per cent; the "
              "bias is their mean with the sign. Plumb's own runs, predicted and measured, with their spread: "
              "[on this machine's cores](validation.md), [on an emulated cluster](emulated.md).\n\n",
              command, kOrigin) +
-         table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_kinds(scores) + table_of_orders(scores) +
-         notes_of(scores) + table_of_worst(scores);
+         left_out + table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_kinds(scores) +
+         table_of_orders(scores) + notes_of(scores) + table_of_worst(scores);
 }
 
 }}  // namespace plumb::tools

@@ -124,7 +124,7 @@ std::string fit_text(const FitResult& fit) {
                           pct(fold.unseen.mean_pct), pct(fold.unseen.worst_pct), signed_pct(fold.unseen.bias_pct),
                           fmt::format("{:.3g}", fmt::join(fold.fitted, " "))});
   }
-  return fmt::format("\neach of {} families of models judged by a fit on the others; fitted: the folds' mean\n{}\n{}",
+  return fmt::format("\neach of {} groups judged by a fit on the others; fitted: the folds' mean\n{}\n{}",
                      fit.folds.size(), tables, to_text(folds));
 }
 
@@ -240,6 +240,12 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
       }
       rows.push_back({{"file", score.file},
                       {"id", scored.id},
+                      {"source", scored.source},
+                      {"stack", scored.stack},
+                      {"framework", framework_known_name(scored.traits.framework)},
+                      {"device", scored.traits.device},
+                      {"devices", scored.traits.devices},
+                      {"kind", scored.kind},
                       {"quantity", quantity_name(scored.quantity)},
                       {"predicted", scored.predicted},
                       {"measured", scored.measured},

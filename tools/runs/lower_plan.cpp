@@ -29,9 +29,6 @@ void require_cpu_layout(const Plan& plan) {
     if (plan.layout.recompute != Recompute::kNone)
       refuse("recomputation of a layer graph's blocks", "plan with --layout recompute=none");
   }
-  if (plan.training.stack) {
-    refuse(fmt::format("the stack {}", plan.training.stack->name), "plan without --stack, for Plumb's own executor");
-  }
   if (plan.model.experts > 0 && layout.expert_tensor != layout.tensor)
     refuse(fmt::format("experts over etp={} and tp={} ranks", layout.expert_tensor, layout.tensor),
            fmt::format("plan with --layout etp={}", layout.tensor));
@@ -48,6 +45,7 @@ void require_cpu_layout(const Plan& plan) {
 std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Evaluation& evaluation) {
   std::vector<std::vector<int>> buckets;
   if (evaluation.priced.buckets.empty()) return buckets;
+  const Pricing pricing(plan.model, plan.cluster, plan.training);
   for (const StagePlace& place : evaluation.lowered.stages) {
     std::vector<LayerGradient> gradients;
     for (const Layer& layer : evaluation.layers[place.model_part]) {
@@ -58,7 +56,7 @@ std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Evaluation& 
     }
     buckets.emplace_back();
     for (const GradientBucket& bucket :
-         gradient_buckets(gradients, bucket_parameters(plan.training, plan.layout), Seconds{0}))
+         gradient_buckets(gradients, bucket_parameters(pricing, plan.layout), Seconds{0}))
       buckets.back().push_back(bucket.layers);
   }
   return buckets;

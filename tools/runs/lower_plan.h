@@ -25,7 +25,7 @@ struct RunSettings {
 };
 
 /// Returns the spec that replays exactly the schedule that was simulated; `evaluation` is the plan's. Throws SpecError
-/// with the part of the plan that the cpu backend does not run: a stack, a layer graph that is no chain of the
+/// with the part of the plan that the cpu backend does not run: a layer graph that is no chain of the
 /// executor's layers, experts divided otherwise than over the tensor group, tf32, fp8, or gradients that are not in
 /// fp32.
 RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSettings& settings);

@@ -3,7 +3,7 @@
 
 usage: embed.py OUTPUT.cpp DEPFILE FOLDER TEXT
 
-FOLDER has models/*.json, clusters/*.json, stacks/*.json and score/*.json. TEXT is a text to train on. DEPFILE names the
+FOLDER has models/*.json, clusters/*.json, stacks/*.json, score/*.json and error_bars.json. TEXT is a text to train on. DEPFILE names the
 files and their folders, so that a preset that is added or removed makes the output anew.
 """
 import pathlib
@@ -16,11 +16,12 @@ LONGEST_LITERAL = 8000  # compilers need not accept much longer ones; adjacent l
 def main():
     output, depfile, folder, text_file = sys.argv[1:]
     folders = [pathlib.Path(folder) / name for name in KINDS]
-    files = [file for one in folders for file in one.glob("*.json")] + [pathlib.Path(text_file)]
+    bars = pathlib.Path(folder) / "error_bars.json"
+    files = [file for one in folders for file in one.glob("*.json")] + [bars, pathlib.Path(text_file)]
     lines = ['#include "tools/inputs/presets.h"', "", "namespace plumb { inline namespace tools {", "", "const std::vector<Preset>& presets() {",
              "  static const std::vector<Preset> kPresets = {"]
     for path in sorted(files):
-        kind = KINDS.get(path.parent.name, "kText")
+        kind = "kErrorBars" if path == bars else KINDS.get(path.parent.name, "kText")
         text = path.read_text(encoding="utf-8")
         pieces = [text[i : i + LONGEST_LITERAL] for i in range(0, len(text), LONGEST_LITERAL)]
         literal = "\n".join(f'R"plumb({piece})plumb"' for piece in pieces)

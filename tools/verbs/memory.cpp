@@ -16,7 +16,9 @@
 #include "tools/inputs/plan_input.h"
 #include "tools/io/console.h"
 #include "tools/reports/arena_report.h"
+#include "tools/reports/interval_text.h"
 #include "tools/reports/memory_report.h"
+#include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
@@ -88,18 +90,22 @@ int memory_verb(const MemoryArguments& arguments) {
     for (std::size_t r = 0; r < peaks.size(); ++r) list.push_back(rank_json(r, peaks[r], timeline.ranks[r], available));
     ordered_json answer{
         {"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}};
+    add_stack(answer, plan.training);
+    answer.update(interval_json(plan, evaluation.simulation));
     answer["arena"] = program ? arena_json(*program) : ordered_json();
     print_answer(json_answer(answer));
   } else {
     constexpr std::size_t kMostHolders = 12;
     const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::bytes);
     const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
-    print_answer(fmt::format(
-        "{}, {}: of {} on a device, {} are reserved by its driver and runtime\n\n{}\nrank {} holds most, and {} are "
-        "left; at its peak are held by\n{}",
-        plan.model.name, to_text(plan.layout), text(device.memory_bytes), text(device.reserved_bytes),
-        memory_peaks_text(peaks), fullest - peaks.begin(), text(available - fullest->bytes),
-        memory_holders_text(*fullest, kMostHolders)));
+    print_answer(
+        fmt::format("{}, {}; {}: of {} on a device, {} are reserved by its driver and runtime\n\n{}\nrank {} holds "
+                    "most, and {} are "
+                    "left; at its peak are held by\n{}",
+                    plan.model.name, to_text(plan.layout), stack_text(plan.training), text(device.memory_bytes),
+                    text(device.reserved_bytes), memory_peaks_text(peaks), fullest - peaks.begin(),
+                    text(available - fullest->bytes), memory_holders_text(*fullest, kMostHolders)));
+    print_answer("\n" + interval_text(plan, evaluation.simulation) + "\n");
     if (program) print_answer("\n" + arena_text(*program));
   }
   if (evaluation.infeasible.empty()) return kDone;

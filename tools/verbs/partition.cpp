@@ -17,6 +17,8 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/reports/interval_text.h"
+#include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
@@ -64,7 +66,8 @@ Plan plan_asked(const PartitionArguments& arguments) {
   constexpr int kMicrobatchesOfAStage = 4;
   if (question.global_batch == 0)
     question.global_batch = plan.layout.microbatch * plan.layout.data * plan.layout.pipeline * kMicrobatchesOfAStage;
-  plan.training = training_input(question, plan.model, plan.cluster);
+  const TrainingSpec training = training_input(question, plan.model, plan.cluster);
+  plan.training = Pricing(plan.model, plan.cluster, training, assumable_stacks(question)).training_in(plan.layout);
   return plan;
 }
 
@@ -132,18 +135,21 @@ int partition_model(const PartitionArguments& arguments) {
   for (int stage = 0; stage < std::ssize(evaluation.lowered.stages); ++stage)
     stages.push_back(stage_json(plan, evaluation, graph, stage));
   if (arguments.json) {
-    print_answer(json_answer(ordered_json{
+    ordered_json answer{
         {"model", plan.model.name},
         {"layout", to_text(plan.layout)},
         {"method", arguments.method},
         {"split", evaluation.priced.split},
         {"stages", stages},
         {"prediction", to_json(prediction_of(evaluation))},
-        {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr) : ordered_json(evaluation.infeasible)}}));
+        {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr) : ordered_json(evaluation.infeasible)}};
+    add_stack(answer, plan.training);
+    answer.update(interval_json(plan, evaluation.simulation));
+    print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{} on {} x {}, {}\n\n", plan.model.name, plan.cluster.devices, plan.cluster.device.name,
-                             to_text(plan.layout)));
-    print_answer(table_text(stages, evaluation));
+    print_answer(fmt::format("{} on {} x {}, {}; {}\n\n", plan.model.name, plan.cluster.devices,
+                             plan.cluster.device.name, to_text(plan.layout), stack_text(plan.training)));
+    print_answer(table_text(stages, evaluation) + interval_text(plan, evaluation.simulation) + "\n");
     for (const std::string& note : notes_of(evaluation)) print_note(note);
   }
   if (evaluation.infeasible.empty()) return kDone;

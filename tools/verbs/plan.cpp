@@ -8,6 +8,8 @@
 #include "tools/inputs/plan_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/reports/interval_text.h"
+#include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
@@ -26,6 +28,13 @@ std::string ranking_text(const PlannedQuestion& planned) {
   const bool sequences = has_sequence(planned.pricing.model());
   TextTable table{
       .head = {"", "layout", "step time", "MFU", "bubble", sequences ? "tokens/s" : "samples/s", "peak memory"}};
+  const auto name_of = [&](const Evaluation& ranked) {
+    const StackSpec* stack = planned.pricing.stack_of(ranked.layout);
+    return stack == nullptr ? std::string(kOwnExecutor) : stack->name;
+  };
+  const std::string first = name_of(planned.search.ranked.front());
+  const bool differ = !std::ranges::all_of(planned.search.ranked, [&](const auto& r) { return name_of(r) == first; });
+  if (differ) table.head.emplace_back("stack");
   for (const Evaluation& ranked : planned.search.ranked) {
     const StepSums& step = ranked.simulation;
     const StepRates& rates = ranked.rates;
@@ -35,6 +44,7 @@ std::string ranking_text(const PlannedQuestion& planned) {
                           fmt::format("{:.1f} %", 100 * step.bubble_ratio),
                           fmt::format("{:.0f}", sequences ? rates.tokens_per_second : rates.samples_per_second),
                           bytes_text(static_cast<double>(peak))});
+    if (differ) table.rows.back().push_back(name_of(ranked));
   }
   return to_text(table);
 }
@@ -42,6 +52,13 @@ std::string ranking_text(const PlannedQuestion& planned) {
 std::string batch_text(const Plan& plan) {
   if (!has_sequence(plan.model)) return fmt::format("{} samples", plan.training.global_batch);
   return fmt::format("{} sequences of {} tokens", plan.training.global_batch, plan.training.sequence);
+}
+
+/// Says which share of a peak the search has kept free; empty where it kept none.
+std::string headroom_text(const PlannedQuestion& planned) {
+  const double headroom = planned.pricing.memory_headroom(planned.search.ranked.front().layout);
+  return headroom == 0 ? ""
+                       : fmt::format("{:.3g} % of a peak of memory stays free besides (--headroom)\n", 100 * headroom);
 }
 
 std::string counts_text(const SearchCounts& counts) {
@@ -59,12 +76,19 @@ std::string rejections_text(const SearchResult& search) {
   return text;
 }
 
+Plan with_intervals(Plan plan) {
+  plan.prediction->intervals = intervals_of(plan, plan.prediction->step);
+  return plan;
+}
+
 ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
   const std::vector<Evaluation>& ranked = planned.search.ranked;
   const auto layout_json = [&](const Evaluation& evaluation) -> ordered_json {
-    return {{"layout", to_json(plan_of(planned, evaluation).layout)},
-            {"prediction", to_json(prediction_of(evaluation))},
-            {"notes", notes_of(evaluation)}};
+    const Plan plan = with_intervals(plan_of(planned, evaluation));
+    ordered_json answer{
+        {"layout", to_json(plan.layout)}, {"prediction", to_json(*plan.prediction)}, {"notes", notes_of(evaluation)}};
+    add_stack(answer, plan.training);
+    return answer;
   };
   const SearchCounts& c = planned.search.counts;
   ordered_json document = {{"feasible", !ranked.empty()}};
@@ -100,14 +124,15 @@ int plan_verb(const PlanArguments& arguments) {
     return kInfeasible;
   }
   const Evaluation& fastest = planned.search.ranked.front();
-  const Plan best = plan_of(planned, fastest);
+  const Plan best = with_intervals(plan_of(planned, fastest));
   if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
   if (!arguments.json) {
-    print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n\n", best.model.name,
+    print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n{}\n\n", best.model.name,
                              parameters_text(static_cast<double>(model_parameter_count(best.model))),
                              best.cluster.devices, best.cluster.device.name, batch_text(best),
-                             precision_name(best.training.precision)));
-    print_answer(ranking_text(planned) + "\n" + counts_text(planned.search.counts));
+                             precision_name(best.training.precision), stack_text(best.training)));
+    print_answer(ranking_text(planned) + fmt::format("\nthe best: {}\n", interval_text(best, fastest.simulation)) +
+                 "\n" + counts_text(planned.search.counts) + headroom_text(planned));
     for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }

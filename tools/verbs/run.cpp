@@ -15,7 +15,6 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/nearest_name.h"
 #include "schedules/passes/lower.h"
-#include "tools/inputs/plan_input.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/checkpoint_file.h"
 #include "tools/io/console.h"
@@ -119,7 +118,7 @@ struct Training {
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
-  const Plan plan = plan_input(replay.plan);
+  const Plan plan = own_plan_input(replay.plan);
   const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, steps));
   spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);

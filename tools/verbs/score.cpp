@@ -1,6 +1,7 @@
 #include "planner/score/score.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -10,6 +11,7 @@
 
 #include "planner/score/collective_rows.h"
 #include "planner/score/fit.h"
+#include "planner/score/fit_error_bars.h"
 #include "planner/score/timed_score.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
@@ -17,6 +19,7 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/reports/collective_report.h"
+#include "tools/reports/left_out_report.h"
 #include "tools/reports/own_runs.h"
 #include "tools/reports/score_page.h"
 #include "tools/reports/score_report.h"
@@ -26,6 +29,11 @@
 namespace plumb { inline namespace tools {
 namespace {
 
+/// Without constants to fit, groups that are left out in turn judge the intervals.
+bool judges_intervals(const ScoreArguments& arguments) {
+  return arguments.fit.empty() && arguments.holdout.starts_with("each-") && arguments.holdout != "each-family";
+}
+
 /// Returns the command that was given, as the report repeats it.
 std::string command_of(const ScoreArguments& arguments) {
   std::string command = "plumb score";
@@ -34,7 +42,10 @@ std::string command_of(const ScoreArguments& arguments) {
   for (const std::string& runs : arguments.runs) command += " --runs " + runs;
   for (const std::string& set : arguments.set) command += " --set " + set;
   for (const std::string& fit : arguments.fit) command += " --fit " + fit;
-  if (!arguments.fit.empty()) command += " --holdout " + arguments.holdout;
+  if (!arguments.fit.empty() || judges_intervals(arguments)) command += " --holdout " + arguments.holdout;
+  if (!arguments.error_bars.empty()) command += " --error-bars " + arguments.error_bars;
+  if (arguments.general_rules) command += " --general-rules";
+  if (arguments.assume_default) command += " --assume-default";
   for (const std::string& only : arguments.only) command += " --only '" + only + "'";
   if (!arguments.output.empty()) command += " -o " + arguments.output;
   return command;
@@ -58,6 +69,40 @@ std::optional<CollectiveScore> collectives_of(const ScoreInput& input) {
   std::map<std::string, ClusterSpec> clusters;
   for (const auto& [name, json] : input.library.clusters) clusters[name] = cluster_from_json(json, name);
   return score_collectives(files, clusters);
+}
+
+/// Judges the intervals on the rows as a stranger reads them: by the general rules where a framework is named, as typed
+/// where it is assumed. Memory of named frameworks is read by the mappings of its sources, which are few.
+std::optional<LeftOut> left_out_of(const ScoreArguments& arguments, const std::vector<SourceScore>& by_source,
+                                   const std::vector<OwnRun>& runs) {
+  if (!judges_intervals(arguments)) return std::nullopt;
+  std::vector<Residual> residuals;
+  const auto add = [&](const std::vector<SourceScore>& scores, const auto& is_taken) {
+    std::ranges::copy_if(residuals_of(scores), std::back_inserter(residuals), is_taken);
+  };
+  const auto read_as_typed_or_general = [&](RowReading reading) {
+    const ScoreInput input = score_input(arguments, reading);
+    return score_files(input.library, input.files);
+  };
+  add(by_source, [](const Residual& residual) {
+    return residual.of_memory && residual.traits.framework == FrameworkKnown::kNamed;
+  });
+  add(read_as_typed_or_general(RowReading::kGeneral), [](const Residual& residual) {
+    const FrameworkKnown known = residual.traits.framework;
+    return known == FrameworkKnown::kUnknown || (known == FrameworkKnown::kNamed && !residual.of_memory);
+  });
+  add(read_as_typed_or_general(RowReading::kAsTyped), [](const Residual&) { return true; });
+  for (const OwnRun& run : runs) {
+    residuals.push_back({.source = "Plumb's own runs",
+                         .stack = std::string(kOwnExecutor),
+                         .traits = {.framework = FrameworkKnown::kOwn},
+                         .log_error = std::log(run.measured_s / run.predicted_s)});
+  }
+  LeftOut left_out{.by = arguments.holdout,
+                   .groups = judge_error_bars(residuals, parse_left_out_by(arguments.holdout)),
+                   .bars = fit_error_bars(residuals)};
+  if (!arguments.error_bars.empty()) write_file(arguments.error_bars, json_answer(to_json(left_out.bars)));
+  return left_out;
 }
 
 /// Returns the reason if nothing was compared, since a score without rows is a mistake of the input.
@@ -85,31 +130,33 @@ std::optional<std::string> why_none_compared(const ScoreArguments& arguments, co
 }  // namespace
 
 int score_verb(const ScoreArguments& arguments) {
-  for (const std::string& path : {arguments.output, arguments.svg}) {
+  for (const std::string& path : {arguments.output, arguments.svg, arguments.error_bars}) {
     if (!path.empty()) require_writable(path);
   }
   std::vector<OwnRun> runs;
   for (const std::string& path : arguments.runs) std::ranges::move(read_own_runs(path), std::back_inserter(runs));
-  ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables, arguments.mappings);
+  ScoreInput input = score_input(arguments, reading_of(arguments));
   for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
-  std::vector<SourceScore> scores;
-  for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));
+  const std::vector<SourceScore> scores = score_files(input.library, input.files);
   const std::optional<FitResult> fit = fit_of(arguments, input);
+  const std::optional<LeftOut> left_out = left_out_of(arguments, scores, runs);
   const std::optional<CollectiveScore> collectives = collectives_of(input);
   const std::vector<TimedScore> timed = timed_scores(input.library.mappings, input.files);
   if (!arguments.output.empty()) {
-    write_file(arguments.output, score_page(scores, fit, command_of(arguments)) + own_runs_page(runs) +
-                                     timed_page(timed) + (collectives ? collective_page(*collectives) : ""));
+    write_file(arguments.output,
+               score_page(scores, fit, command_of(arguments), left_out ? left_out_page(*left_out, scores) : "") +
+                   own_runs_page(runs) + timed_page(timed) + (collectives ? collective_page(*collectives) : ""));
   }
   if (!arguments.svg.empty()) write_file(arguments.svg, score_scatter(scores));
   if (arguments.json) {
     nlohmann::ordered_json answer = score_json(scores, fit);
     answer["collectives"] = collectives ? to_json(*collectives) : nlohmann::ordered_json();
     answer["timed_operations"] = to_json(timed);
+    answer["left_out"] = left_out ? to_json(*left_out) : nlohmann::ordered_json();
     print_answer(json_answer(answer));
   } else {
-    print_answer(score_text(scores, fit, arguments.worst) + timed_text(timed) +
-                 (collectives ? collective_text(*collectives) : ""));
+    print_answer(score_text(scores, fit, arguments.worst) + (left_out ? left_out_text(*left_out) : "") +
+                 timed_text(timed) + (collectives ? collective_text(*collectives) : ""));
   }
   if (const auto why = why_none_compared(arguments, input, scores, collectives)) throw InputError(*why);
   return kDone;

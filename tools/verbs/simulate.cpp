@@ -25,7 +25,9 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/reports/interval_text.h"
 #include "tools/reports/simulation_report.h"
+#include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/simulate_meshes.h"
 #include "tools/verbs/verbs.h"
@@ -127,8 +129,9 @@ std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path,
   return ranks;
 }
 
+/// `plan` is null for a schedule without a model.
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
-            const SimulateArguments& arguments) {
+            const SimulateArguments& arguments, const Plan* plan = nullptr) {
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(simulation.timeline, take); });
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
@@ -136,10 +139,15 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.json) {
     nlohmann::ordered_json document = {{"title", title}};
     document.update(simulation_json(simulation, context));
+    if (plan != nullptr) {
+      add_stack(document, plan->training);
+      document.update(interval_json(*plan, simulation));
+    }
     print_answer(json_answer(document));
     return;
   }
   print_answer(title + ": " + simulation_text(simulation, context));
+  if (plan != nullptr) print_answer("\n" + interval_text(*plan, simulation) + "\n");
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
@@ -249,10 +257,10 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
       if (gradient) context.by_resource = resource_sensitivity(plan, evaluation, *gradient, options);
     }
     context.slow_ranks = slow_ranks_on(evaluation.simulation.critical_path, replica_grid_of(plan.layout), options.slow);
-    report(
-        evaluation.simulation, context,
-        fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),
-        arguments);
+    report(evaluation.simulation, context,
+           fmt::format("{} on {}:{}, {}; {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
+                       to_text(plan.layout), stack_text(plan.training)),
+           arguments, &plan);
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);
@@ -281,6 +289,7 @@ int simulate_verb(const SimulateArguments& arguments) {
 
   QuestionArguments question = arguments.question;
   question.model = arguments.plan;
+  question.headroom = 0;  // what is asked about is told, also where it is tight
   PlannedQuestion planned = plan_question(question, {.keep = 1});
   if (planned.search.ranked.empty()) {
     print_note(fmt::format("plumb: {}", planned.search.infeasible));

@@ -15,7 +15,6 @@
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/link_file.h"
-#include "tools/inputs/plan_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/stop_signals.h"
@@ -132,7 +131,7 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   if (!replay.schedule.name.empty())
     throw UsageError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const CudaLibrary* gpu = on_gpu ? &require_cuda(replay.cuda) : nullptr;
-  Plan plan = plan_input(replay.plan);
+  Plan plan = own_plan_input(replay.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
   const Evaluation predicted = evaluation_of(plan, replay);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, kWarmupSteps + steps));

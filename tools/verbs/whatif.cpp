@@ -11,6 +11,7 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
@@ -43,7 +44,7 @@ TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
     if (!row.prediction) {
       cells.insert(cells.end(), 5, bare ? "" : "-");
     } else {
-      const auto& [step, rates] = *row.prediction;
+      const auto& [step, rates, intervals] = *row.prediction;
       const std::int64_t peak = *std::ranges::max_element(step.peak_memory_bytes);
       const double seconds = step_time(step).count();
       const auto number = [&](double value, const std::string& text) {
@@ -111,7 +112,14 @@ int whatif_verb(const WhatifArguments& arguments) {
     variations.push_back(read_option([&] { return parse_variation(text); }));
   const std::vector<WhatIfRow> rows =
       read_option([&] { return whatif(plan, variations, {.replan = arguments.replan}); });
-  print_answer(arguments.json ? json_answer(rows_json(rows)) : to_text(table_of(rows, false)));
+  if (arguments.json) {
+    ordered_json answer = rows_json(rows);
+    add_stack(answer, plan.training);
+    print_answer(json_answer(answer));
+  } else {
+    print_answer(fmt::format("{} on {}, {}\n\n", plan.model.name, plan.cluster.name, stack_text(plan.training)) +
+                 to_text(table_of(rows, false)));
+  }
   if (!arguments.csv.empty()) {
     write_file(arguments.csv, to_csv(table_of(rows, true)));
     print_note(fmt::format("wrote {}", arguments.csv));

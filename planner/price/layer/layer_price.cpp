@@ -314,11 +314,10 @@ std::vector<Segment> segments_for(const PassPrice& price) {
 }
 
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
-                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack,
-                       bool rebuilds_cheap) {
+                       const Layer& layer, const LayerWork& work, const StackSpec* stack, bool rebuilds_cheap) {
   const Exchanges exchanges(collectives, groups);
-  return stack ? framework_price(kernels, exchanges, layer, work, *stack)
-               : own_price(kernels, exchanges, layer, work, rebuilds_cheap);
+  return stack != nullptr ? framework_price(kernels, exchanges, layer, work, *stack)
+                          : own_price(kernels, exchanges, layer, work, rebuilds_cheap);
 }
 
 Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,

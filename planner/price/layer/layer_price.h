@@ -66,8 +66,7 @@ struct InnerGroups {
 /// (framework/kernel.h); without, those of the layer's program. `rebuilds_cheap`: recomputation is selective, which
 /// decides what KernelPrices::fused products take in.
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
-                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack,
-                       bool rebuilds_cheap = false);
+                       const Layer& layer, const LayerWork& work, const StackSpec* stack, bool rebuilds_cheap = false);
 
 /// Returns the time of an optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each
 /// tensor, and 1 / `expert_shards` of the routed experts' tensors.

@@ -89,7 +89,7 @@ TEST_CASE("bounds are two numbers behind a path of a cluster or a stack") {
        {"stack.kernel_launch_us=5", "model.vocab=1,2", "stack.kernel_launch_us=40,5", "stack.x=a,b"}) {
     check_refused<SpecError>([text] { parse_fit_constant(text); }, text, "LOW,HIGH");
   }
-  check_refused<SpecError>([] { parse_holdout("rows"); }, "rows", "half or each-family");
+  check_refused<SpecError>([] { parse_holdout("rows"); }, "rows", "half, each-family, each-source");
 }
 
 }  // namespace plumb::test

@@ -68,8 +68,9 @@ TEST_CASE("ZeRO stages are read from any of their spellings") {
   CHECK(stage(R"({"zero": "distributed optimizer"})") == 1);
   CHECK(stage(R"({"dist_optimizer": true})") == 1);
   CHECK(stage(R"({"fsdp": 64})") == 3);
-  CHECK(stage(R"({"fsdp": 0})") == 0);
-  CHECK(stage("{}") == 0);
+  CHECK(stage(R"({"dist_optimizer": false})") == 0);
+  CHECK_FALSE(stage(R"({"fsdp": 0})"));
+  CHECK_FALSE(stage("{}"));
 }
 
 TEST_CASE("devices are found in free text, superchips being others") {

@@ -188,11 +188,60 @@ TEST_CASE("a row whose source has no mapping is read by itself, and what is gues
   row["hardware"] = "8 x H100 SXM";
   row["model"]["vocab"] = 8192;
   row.erase("precision");
-  CHECK(map_row(library, row, nullptr).reason.find("the framework is not known") != std::string::npos);
+  CHECK(map_row(library, row, nullptr).reason.find("there is no stack \"megatron-core\"") == 0);
   row["stack"] = "plain";
   const MappedRow mapped = map_row(library, row, nullptr);
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.assumptions == std::vector<std::string>{"the cluster is the preset h100", "the precision is bf16"});
+}
+
+TEST_CASE("other work than pre-training, and methods that are not described, are refused") {
+  CHECK(mapped_with("kind", "LoRA Performance").reason == "\"LoRA Performance\" is no pre-training");
+  CHECK(mapped_with("task", "GRPO rollout and training").reason == "\"GRPO rollout and training\" is no pre-training");
+  CHECK(mapped_with("kind", "inference, 8 requests").reason == "\"inference, 8 requests\" is no pre-training");
+  CHECK(mapped_with("kind", "Pre-Training Performance").questions.size() == 1);
+  CHECK(mapped_with("method", "layers redistributed").reason == "the method \"layers redistributed\" is not described");
+  CHECK(mapped_with("method", "1F1B baseline").questions.size() == 1);
+}
+
+TEST_CASE("a row of several devices without any degree of parallelism says too little") {
+  const ScoreLibrary library = small_library();
+  json row = small_row();
+  for (const char* degree : {"tp", "pp", "cp", "dp", "ep", "zero"}) row.erase(degree);
+  CHECK(map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front()).reason ==
+        "no degree of parallelism is printed");
+}
+
+TEST_CASE("a precision that is not printed is bf16, unless the device has fp8 as well") {
+  ScoreLibrary library = small_library();
+  json row = small_row();
+  row.erase("precision");
+  const auto mapped = [&] {
+    return map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
+  };
+  CHECK(mapped().questions.front().training.precision == Precision::kBf16);
+  library.overrides.emplace_back("cluster.device.peak_tflops.fp8", 200);
+  CHECK(mapped().reason == "the precision is not printed, and the device has fp8");
+}
+
+TEST_CASE("a row that names no framework gets the one that is assumed, and what is open is searched") {
+  ScoreLibrary library = small_library();
+  library.stacks["megatron-core"] = library.stacks.at("plain");
+  library.stacks["megatron-core"]["name"] = "megatron-core";
+  SourceMapping typed = library.mappings.front();
+  typed.cites.clear();
+  typed.rules.clear();
+  library.mappings = {typed};
+  library.open_fields = std::make_shared<const json>(json{{"zero", {0, 1, 2}}, {"mbs", {1, 2}}});
+  json row = small_row();
+  row.erase("zero");
+  row["model"]["vocab"] = 8192;
+  const MappedRow mapped = map_row(library, row, &library.mappings.front());
+  REQUIRE(mapped.questions.size() == 3);  // the micro-batch is printed
+  CHECK(mapped.questions.front().training.stack->name == "megatron-core");
+  CHECK(mapped.questions.front().framework == FrameworkKnown::kAssumed);
+  row["dist_optimizer"] = true;  // says ZeRO 1
+  CHECK(map_row(library, row, &library.mappings.front()).questions.size() == 1);
 }
 
 TEST_CASE("counts that no run can have are the row's fault") {

@@ -91,6 +91,13 @@ TEST_CASE("a row of a flat table has its measurements and sizes sorted to their 
   CHECK(sorted["model"] == json{{"name", "m"}});
 }
 
+TEST_CASE("all words that name what trained are joined") {
+  const json row =
+      in_schema({{"framework", "Megatron-Core 0.10"}, {"source", {{"repo", "owner/name"}, {"paper", "X"}}}});
+  CHECK(row["named"] == "Megatron-Core 0.10; owner/name; X");
+  CHECK_FALSE(in_schema({{"gpus", 8}}).contains("named"));
+}
+
 TEST_CASE("odd values are left for those who read them") {
   const json odd = json::parse(R"({"gpus": "many", "tp": [], "model": 7, "measured": "fast", "recompute": null,
                                    "nodes": 0, "gpus_per_node": -8, "gbs_tokens": 1e308, "mbs": 1e308, "ga": 1e308})");

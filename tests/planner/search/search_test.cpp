@@ -202,4 +202,22 @@ TEST_CASE("llama-3-8b on 16 H100s has a plan that fits, at a believable utilizat
   CHECK(best.rates.tokens_per_second == doctest::Approx(128 * 8192 / step_time(best.simulation).count()));
 }
 
+TEST_CASE("a search keeps the stack's headroom of memory free, and a layout that is fixed is judged without") {
+  const LayoutRequest request = parse_layout("dp=1,tp=1,pp=1,mbs=1,recompute=none");
+  TrainingSpec training = kSmallTraining;
+  training.stack = StackSpec{.name = "any"};
+  ClusterSpec cluster = round_cluster(1);
+  const SearchResult roomy = found_layouts(small_gpt(), cluster, training, request);
+  REQUIRE_FALSE(roomy.ranked.empty());
+  const std::int64_t peak = roomy.ranked.front().simulation.peak_memory_bytes.front();
+  cluster.device.memory_bytes = cluster.device.reserved_bytes + peak + peak / 20;
+  CHECK_FALSE(found_layouts(small_gpt(), cluster, training, request).ranked.empty());
+  training.stack->memory_headroom = 0.04;
+  CHECK_FALSE(found_layouts(small_gpt(), cluster, training, request).ranked.empty());
+  training.stack->memory_headroom = 0.06;
+  const SearchResult tight = found_layouts(small_gpt(), cluster, training, request);
+  CHECK(tight.ranked.empty());
+  CHECK(tight.infeasible.find("lacks") != std::string::npos);
+}
+
 }  // namespace plumb::test

@@ -65,6 +65,18 @@ TEST_CASE("devices fill their nodes, or stay below one") {
   check_refused<SpecError>([&] { resize(alone, 8); }, "round", "at most 4");
 }
 
+TEST_CASE("a domain of several hosts gets as many devices as fill each domain alike") {
+  ClusterSpec rack = round_cluster(72);
+  rack.devices_per_node = 72;
+  rack.nccl = NcclSpec{.nics = 72};
+  const ClusterSpec cut = resize(rack, 256);
+  CHECK(cut.devices_per_node == 64);
+  CHECK(cut.nccl->nics == 64);
+  CHECK(node_count(cut) == 4);
+  CHECK(resize(rack, 144).devices_per_node == 72);
+  CHECK(resize(rack, 36).devices_per_node == 72);
+}
+
 TEST_CASE("a cluster is named by preset and devices") {
   CHECK(parse_cluster_name("h100:16").preset == "h100");
   CHECK(parse_cluster_name("h100:16").devices == 16);

@@ -23,7 +23,7 @@ Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
   const InnerGroups groups{.tensor = {.ranks = kRanks, .ranks_per_node = kRanks}};
   Bytes bytes{};
   for (const Layer& layer : layers) {
-    const LayerPrice price = layer_price(kernels, links, groups, layer, work, {});
+    const LayerPrice price = layer_price(kernels, links, groups, layer, work, nullptr);
     for (const PassPrice* pass : {&price.forward, &price.input_grad, &price.weight_grad})
       for (std::size_t kind = 0; kind < bytes.size(); ++kind)
         bytes[kind] += kMicrobatches * pass->collective_bytes[static_cast<std::size_t>(Group::kTensor)][kind];

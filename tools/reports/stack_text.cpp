@@ -1,0 +1,22 @@
+#include "tools/reports/stack_text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace plumb { inline namespace tools {
+
+std::string stack_text(const TrainingSpec& training) {
+  if (!training.stack) return "Plumb's own executor";
+  const std::string& why = training.stack_assumed;
+  return fmt::format("stack {}{}", training.stack->name, why.empty() ? "" : fmt::format(", assumed: {}", why));
+}
+
+void add_stack(nlohmann::ordered_json& answer, const TrainingSpec& training) {
+  const auto text = [](const std::string& value) {
+    return value.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+  };
+  answer["stack"] = text(training.stack ? training.stack->name : "");
+  answer["stack_assumed"] = text(training.stack_assumed);
+}
+
+}}  // namespace plumb::tools
