@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <map>
 #include <thread>
@@ -246,22 +247,46 @@ std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction&
   return result;
 }
 
-SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published) {
-  ReadyRows ready = ready_rows(library, published);
+namespace {
+
+/// A row's questions, and the answer to the one that is meant.
+struct AnsweredRow {
+  MappedRow mapped;
+  ChosenPrediction chosen;                 ///< where there is a question
+  std::vector<ScoredQuantity> quantities;  ///< empty where the run failed or nothing is predicted
+};
+
+/// Predicts a row. Adds the step's time to its measured quantities where that follows from a rate.
+AnsweredRow answered(const ScoreLibrary& library, const PublishedRows& published, ReadyRow& row) {
+  AnsweredRow answer{.mapped = map_row(library, *row.read.row, row.mapping)};
+  if (answer.mapped.questions.empty()) return answer;
+  add_step_time(row.measured, answer.mapped.questions.front());
+  answer.chosen = fastest_prediction(answer.mapped.questions, row.measured, true);
+  if (!answer.chosen.prediction.failure.empty() || row.measured.out_of_memory) return answer;
+  answer.quantities = compared(row.id, answer.chosen.prediction, row.measured);
+  const RowQuestion& question = answer.mapped.questions[answer.chosen.index];
+  for (ScoredQuantity& scored : answer.quantities) {
+    scored.kind = kind_of(question);
+    scored.source = source_of(published, *row.printed);
+    scored.stack = question.training.stack ? question.training.stack->name : "";
+    scored.traits = error_traits(question.model, question.cluster, question.training, question.framework);
+  }
+  add_uncorrected(library, row, answer.quantities);
+  return answer;
+}
+
+/// Sums a file's answers up.
+SourceScore summed_up(const PublishedRows& published, ReadyRows ready, std::vector<AnsweredRow> answers) {
   SourceScore score{
       .file = published.file, .rows = static_cast<int>(published.rows.size()), .skipped = std::move(ready.skipped)};
   std::map<std::string, Competition> competitions;
-  for (ReadyRow& row : ready.rows) {
+  for (std::size_t i = 0; i < ready.rows.size(); ++i) {
+    const ReadyRow& row = ready.rows[i];
+    const auto& [mapped, chosen, quantities] = answers[i];
     if (row.mapping) note_mapping(score, *row.mapping);
-    const MappedRow mapped = map_row(library, *row.read.row, row.mapping);
-    if (mapped.questions.empty()) {
-      score.skipped.push_back({.id = row.id, .reason = mapped.reason});
-      continue;
-    }
-    add_step_time(row.measured, mapped.questions.front());
-    const ChosenPrediction chosen = fastest_prediction(mapped.questions, row.measured, true);
-    if (!chosen.prediction.failure.empty()) {
-      score.skipped.push_back({.id = row.id, .reason = chosen.prediction.failure});
+    if (mapped.questions.empty() || !chosen.prediction.failure.empty()) {
+      score.skipped.push_back(
+          {.id = row.id, .reason = mapped.questions.empty() ? mapped.reason : chosen.prediction.failure});
       continue;
     }
     ++score.scored;
@@ -269,15 +294,6 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
     add_new(score.assumptions, mapped.assumptions);
     if (chosen.prediction.step_seconds) judge_fit(score.fits, row, chosen.prediction.fits);
     if (row.measured.out_of_memory) continue;
-    std::vector<ScoredQuantity> quantities = compared(row.id, chosen.prediction, row.measured);
-    for (ScoredQuantity& scored : quantities) {
-      const RowQuestion& question = mapped.questions[chosen.index];
-      scored.kind = kind_of(question);
-      scored.source = source_of(published, *row.printed);
-      scored.stack = question.training.stack ? question.training.stack->name : "";
-      scored.traits = error_traits(question.model, question.cluster, question.training, question.framework);
-    }
-    add_uncorrected(library, row, quantities);
     if (row.measured.step_time && chosen.prediction.step_seconds) {
       const RowQuestion& question = mapped.questions[chosen.index];
       Competition& competition =
@@ -293,18 +309,43 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
   return score;
 }
 
-std::vector<SourceScore> score_files(const ScoreLibrary& library, const std::vector<PublishedRows>& files) {
-  std::vector<SourceScore> scores(files.size());
+/// Calls `work` with each number below `count`, side by side on the machine's cores.
+void for_each_on_cores(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < files.size(); i = next++) scores[i] = score_rows(library, files[i]);
+  const auto take = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::future<void>> started;
   for (unsigned core = 1; core < std::thread::hardware_concurrency(); ++core) {
-    started.push_back(std::async(std::launch::async, work));
+    started.push_back(std::async(std::launch::async, take));
   }
-  work();
+  take();
   for (std::future<void>& other : started) other.get();
+}
+
+}  // namespace
+
+SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published) {
+  return std::move(score_files(library, {published}).front());
+}
+
+std::vector<SourceScore> score_files(const ScoreLibrary& library, const std::vector<PublishedRows>& files) {
+  std::vector<ReadyRows> ready;
+  std::vector<std::vector<AnsweredRow>> answers;
+  std::vector<std::pair<std::size_t, std::size_t>> tasks;  // file and row
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    ready.push_back(ready_rows(library, files[file]));
+    answers.emplace_back(ready.back().rows.size());
+    for (std::size_t row = 0; row < ready.back().rows.size(); ++row) tasks.emplace_back(file, row);
+  }
+  for_each_on_cores(tasks.size(), [&](std::size_t i) {
+    const auto [file, row] = tasks[i];
+    answers[file][row] = answered(library, files[file], ready[file].rows[row]);
+  });
+  std::vector<SourceScore> scores;
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    scores.push_back(summed_up(files[file], std::move(ready[file]), std::move(answers[file])));
+  }
   return scores;
 }
 

@@ -167,15 +167,15 @@ class ZeroBubbleSearch {
       if (!regular.rules.empty()) starts.push_back(std::move(regular));
     }
     std::ranges::stable_sort(starts, {}, &ZeroBubbleOrder::span);
-    if (starts.size() > kStarts) starts.resize(kStarts);
     for (ZeroBubbleOrder& start : starts) {
-      if (!is_over(best_)) keep_better(varied(std::move(start)));
+      const bool is_near = seconds(start.span) <= kNear * seconds(best_.span);
+      if (is_near && !is_over(best_)) keep_better(varied(std::move(start)));
     }
     return std::move(best_);
   }
 
  private:
-  static constexpr std::size_t kStarts = 2;  // more take as much longer, and shorten no span by a thousandth
+  static constexpr double kNear = 1.01;  // of the authors' settings none is won from a start that is further off
 
   /// Returns true if the order of these rules is better than `best`, and then takes it in its place.
   bool attempt(ZeroBubbleOrder& best, const std::vector<ChainRule>& rules, Effort& effort) {

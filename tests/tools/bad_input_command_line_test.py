@@ -221,11 +221,12 @@ class BadInput(CommandLineTest):
         self.refused(2, *calibrate, "--from", log, says=["--base"])
         self.refused(2, *calibrate, "--base", "h100", says=["--from"])
 
-    def test_a_plan_for_another_framework_is_not_run(self):
+    def test_a_plan_for_a_framework_runs_on_plumbs_own_executor_which_says_so(self):
         plan = self.folder / "plan.json"
         self.done("plan", "gpt-nano", "h100:1", "--global-batch", "4", "--precision", "fp32", "--stack", "megatron-core",
                   "-o", plan)
-        self.refused(1, "run", plan, "--backend", "cpu", "--steps", "1", says=["megatron-core", "--stack"])
+        said = self.done("run", plan, "--backend", "cpu", "--steps", "1")
+        self.assertIn("planned for the stack megatron-core and priced anew for Plumb's own executor", said)
         self.refused(1, "plan", "gpt-nano", "h100:1", "--global-batch", "4", "--stack", "megatron-cor",
                      says=["megatron-core"])
 

@@ -22,7 +22,8 @@ class Running(CommandLineTest):
                    "node": {"devices": devices, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
         path = self.write("cpu.json", json.dumps(cluster))
         plan = self.folder / "cpu.plan.json"
-        self.done("plan", model, path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, *options, "-o", plan)
+        self.done("plan", model, path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout,
+                  "--stack", "plumb", *options, "-o", plan)
         return plan
 
     def test_a_validation_says_how_fast_the_machine_was_and_may_measure_it_first(self):
@@ -72,7 +73,7 @@ class Running(CommandLineTest):
                     self.assertAlmostEqual(answer[key][-1], alone[key][-1], delta=1e-4 * alone[key][-1])
         answer = self.json("validate", self.cpu_plan("dp=2,ep=2,zero=0,mbs=1", model="mixtral-nano"), "--steps", 2)
         self.assertGreater(answer["step_time"]["measured_s"], 0)
-        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,etp=1",
+        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,etp=1", "--stack", "plumb",
                      says=["etp=2"])
         self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=2",
                      says=["ep=2"])

@@ -133,7 +133,7 @@ class Schedules(CommandLineTest):
 
     def test_a_plan_says_what_communication_costs_and_what_each_figure_of_the_cluster_is_worth(self):
         answer = self.json("simulate", "llama-3-8b", "h100:16", "--global-batch", 16, "--layout", "dp=2,tp=4,pp=2",
-                           "--links", "private")
+                           "--links", "private", "--stack", "plumb")
         for rank in answer["ranks"]:
             self.assertAlmostEqual(sum(rank["time"].values()), answer["makespan_s"], places=9)
             self.assertAlmostEqual(rank["time"]["waiting_s"] + sum(rank["time"][key] for key in (
@@ -149,7 +149,7 @@ class Schedules(CommandLineTest):
         self.assertEqual({entry["group"] for entry in sensitivity["collectives"]}, {"tensor", "data"})
         self.assertTrue(sensitivity["links"])
         sharing = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout",
-                   "dp=4,tp=4,pp=2,zero=0,mbs=1,schedule=1f1b,v=1")
+                   "dp=4,tp=4,pp=2,zero=0,mbs=1,schedule=1f1b,v=1", "--stack", "plumb")
         for slow in ((), ("--slow", "rank=3:0.5")):
             shared = self.json(*sharing, "--noise", "cv=0.05,comm_cv=0.1,runs=10", *slow)
             self.assertEqual(shared["engine"], "events")

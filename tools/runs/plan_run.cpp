@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "executor/mpi/launched.h"
 #include "planner/search/evaluate_plan.h"
 #include "schedules/error.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/presets.h"
-#include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 
@@ -29,17 +28,16 @@ void require_cpu_arguments(const ReplayArguments& arguments) {
     throw UsageError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
 }
 
-Plan own_plan_input(const std::string& path) {
+OwnPlan own_plan_input(const std::string& path) {
   Plan plan = plan_input(path);
-  if (!plan.training.stack) return plan;
-  if (launched_rank() == 0)
-    print_note(
-        fmt::format("{} was priced for the stack {}: it runs on Plumb's own executor, and is priced anew for that",
-                    path, plan.training.stack->name));
+  std::string title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout));
+  if (!plan.training.stack) return {std::move(plan), std::move(title)};
+  title +=
+      fmt::format(", planned for the stack {} and priced anew for Plumb's own executor", plan.training.stack->name);
   plan.training.stack.reset();
   plan.training.stack_assumed.clear();
   plan.prediction.reset();
-  return plan;
+  return {std::move(plan), std::move(title)};
 }
 
 Evaluation runnable_evaluation(const Plan& plan) {

@@ -13,9 +13,14 @@ namespace plumb { inline namespace tools {
 /// Throws UsageError if the cpu backend is given no plan.
 void require_cpu_arguments(const ReplayArguments& arguments);
 
-/// Returns the plan in a file as Plumb's own executor trains it. Where the plan is for a framework, a note says so, and
-/// its prediction is left out. Throws as plan_input.
-Plan own_plan_input(const std::string& path);
+/// A plan as Plumb's own executor trains it.
+struct OwnPlan {
+  Plan plan;          ///< without a stack; without the prediction for one
+  std::string title;  ///< model and layout, and the framework for which it was priced, if that was another
+};
+
+/// Returns the plan in a file. Throws as plan_input.
+OwnPlan own_plan_input(const std::string& path);
 
 /// Returns the plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
 Evaluation runnable_evaluation(const Plan& plan);

@@ -118,12 +118,13 @@ struct Training {
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
-  const Plan plan = own_plan_input(replay.plan);
+  const OwnPlan own = own_plan_input(replay.plan);
+  const Plan& plan = own.plan;
   const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, steps));
   spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);
   Training training{.spec = scheduled(std::move(spec), plan, replay.schedule),
-                    .title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout)),
+                    .title = own.title,
                     .expected = steps * to_seconds(predicted.simulation.makespan)};
   training.spec.source = json_line(to_json(plan, version_text()));
   if (!replay.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;

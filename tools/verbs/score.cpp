@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <iterator>
 #include <map>
 
@@ -137,11 +138,13 @@ int score_verb(const ScoreArguments& arguments) {
   for (const std::string& path : arguments.runs) std::ranges::move(read_own_runs(path), std::back_inserter(runs));
   ScoreInput input = score_input(arguments, reading_of(arguments));
   for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
+  std::future<std::vector<TimedScore>> timing =
+      std::async(std::launch::async, [&] { return timed_scores(input.library.mappings, input.files); });
   const std::vector<SourceScore> scores = score_files(input.library, input.files);
+  const std::vector<TimedScore> timed = timing.get();
   const std::optional<FitResult> fit = fit_of(arguments, input);
   const std::optional<LeftOut> left_out = left_out_of(arguments, scores, runs);
   const std::optional<CollectiveScore> collectives = collectives_of(input);
-  const std::vector<TimedScore> timed = timed_scores(input.library.mappings, input.files);
   if (!arguments.output.empty()) {
     write_file(arguments.output,
                score_page(scores, fit, command_of(arguments), left_out ? left_out_page(*left_out, scores) : "") +

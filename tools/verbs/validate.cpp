@@ -131,7 +131,8 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   if (!replay.schedule.name.empty())
     throw UsageError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const CudaLibrary* gpu = on_gpu ? &require_cuda(replay.cuda) : nullptr;
-  Plan plan = own_plan_input(replay.plan);
+  OwnPlan own = own_plan_input(replay.plan);
+  Plan& plan = own.plan;
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
   const Evaluation predicted = evaluation_of(plan, replay);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, kWarmupSteps + steps));
@@ -145,7 +146,7 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
   Replayed replayed{
-      .title = fmt::format("{}, {}{}, {} ranks on {}", plan.model.name, to_text(plan.layout),
+      .title = fmt::format("{}{}, {} ranks on {}", own.title,
                            replay.ranks.meshes.empty() ? "" : ", meshes " + replay.ranks.meshes,
                            world_size(rank_grid_of(spec)),
                            on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),

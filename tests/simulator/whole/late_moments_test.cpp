@@ -128,7 +128,7 @@ TEST_SUITE("unit") {
     };
     for (const char* name : {"zb-auto", "zb-v"}) {
       CHECK(made(name, 1e4) == "");
-      CHECK(refuses(made(name, 1e5)));
+      CHECK(refuses(made(name, 1.3e5)));
       CHECK(refuses(made(name, 2e6)));
     }
   }
