@@ -388,9 +388,12 @@ RowQuestion question_of(RowReader& reader) {
           .framework = framework_known(reader)};
 }
 
+/// Returns true if the row says what the field is, by itself or by others.
 bool gives(const json& row, const std::string& field) {
+  const auto is_printed = [&](const std::string& name) { return !value_at(row, name).is_null(); };
   if (field == "zero") return zero_stage_in(row).has_value();
-  return !value_at(row, field).is_null();
+  if (field == "mbs") return is_printed("mbs") || is_printed("n_microbatches") || is_printed("ga");
+  return is_printed(field);
 }
 
 /// Returns the row once for each combination of the fields that `search` leaves open.
@@ -428,7 +431,7 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
     RowReader reader{.library = library, .row = candidate, .mapping = mapping};
     try {
       RowQuestion question = question_of(reader);
-      if (candidates.size() > 1 && !chunks_are_alike(question)) {
+      if (!gives(row, "vpp") && candidates.size() > 1 && !chunks_are_alike(question)) {
         if (mapped.reason.empty()) mapped.reason = "no chunks that the row leaves open divide the layers alike";
         continue;
       }

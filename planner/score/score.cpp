@@ -82,7 +82,8 @@ std::string kind_of(const RowQuestion& question) {
 /// Adds the prediction of each quantity without the corrections of the mapping.
 void add_uncorrected(const ScoreLibrary& library, const ReadyRow& row, std::vector<ScoredQuantity>& quantities) {
   if (row.read.corrections.empty()) return;
-  const MappedRow printed = map_row(library, *read_by(*row.mapping, *row.printed, false).row, row.mapping);
+  const MappedRow printed =
+      map_row(library, *read_by_all(library.mappings, row.mapping, *row.printed, false).row, row.mapping);
   if (printed.questions.empty()) return;
   const std::vector<ScoredQuantity> others =
       compared(row.id, fastest_prediction(printed.questions, row.measured).prediction, row.measured);
@@ -195,7 +196,7 @@ ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published
     ReadyRow row{.id = row_id(published, i),
                  .mapping = mapping,
                  .printed = printed,
-                 .read = mapping ? read_by(*mapping, *printed) : ReadRow{.row = printed}};
+                 .read = read_by_all(library.mappings, mapping, *printed)};
     row.measured = measured_quantities(*row.read.row);
     const MeasuredQuantities& measured = row.measured;
     const bool compared = measured.step_time || measured.peak_memory_bytes || measured.layer_forward ||

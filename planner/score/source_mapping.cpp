@@ -227,6 +227,20 @@ ReadRow read_by(const SourceMapping& mapping, const json& printed, bool correcte
   return read;
 }
 
+const SourceMapping* general_mapping(const std::vector<SourceMapping>& mappings) {
+  const auto found = std::ranges::find_if(mappings, [](const SourceMapping& mapping) { return mapping.cites.empty(); });
+  return found == mappings.end() ? nullptr : &*found;
+}
+
+ReadRow read_by_all(const std::vector<SourceMapping>& mappings, const SourceMapping* mapping, const json& printed,
+                    bool corrected) {
+  if (mapping == nullptr) return {.row = std::make_shared<const json>(printed)};
+  ReadRow read = read_by(*mapping, printed, corrected);
+  const SourceMapping* general = general_mapping(mappings);
+  if (general != nullptr && general != mapping) read.row = read_by(*general, *read.row, false).row;
+  return read;
+}
+
 const ClusterRule* cluster_rule_for(const SourceMapping& mapping, const std::string& hardware) {
   const auto found = std::ranges::find_if(mapping.clusters,
                                           [&](const ClusterRule& rule) { return found_in(rule.hardware, hardware); });

@@ -20,7 +20,8 @@
 //            ({"model.ffn": [[4, "model.hidden"]]})
 //   correct  replaces printed values
 //   skip     says why such a row cannot be predicted
-// A mapping that cites nothing (`"cites": []`) is the general one: it reads the rows of sources that no other names.
+// A mapping that cites nothing (`"cites": []`) is the general one: it reads the rows of sources that no other names, and
+// fills what another mapping leaves missing: facts of frameworks and devices, whoever printed the row.
 
 #include <memory>
 #include <string>
@@ -85,6 +86,9 @@ std::string citation_of(const nlohmann::json& row);
 /// general one; null if there is neither.
 const SourceMapping* mapping_for(const std::vector<SourceMapping>& mappings, const nlohmann::json& row);
 
+/// Returns the general mapping; null if there is none.
+const SourceMapping* general_mapping(const std::vector<SourceMapping>& mappings);
+
 /// A row as its mapping reads it.
 struct ReadRow {
   std::shared_ptr<const nlohmann::json> row;
@@ -94,6 +98,11 @@ struct ReadRow {
 
 /// Applies the rules; `corrected` false leaves the corrections out.
 ReadRow read_by(const SourceMapping& mapping, const nlohmann::json& printed, bool corrected = true);
+
+/// Applies the rules of its own mapping, and then lets the general one fill what is still missing. `mapping` is one of
+/// `mappings`, or null.
+ReadRow read_by_all(const std::vector<SourceMapping>& mappings, const SourceMapping* mapping,
+                    const nlohmann::json& printed, bool corrected = true);
 
 bool row_meets(const RowConditions& conditions, const nlohmann::json& row);
 

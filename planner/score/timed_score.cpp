@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 std::optional<MeasuredRun> timed_run(const std::vector<SourceMapping>& mappings, const PublishedRows& published,
                                      std::size_t index) {
   nlohmann::json row = published.rows[index];
-  if (const SourceMapping* mapping = mapping_for(mappings, row)) row = *read_by(*mapping, row).row;
+  row = *read_by_all(mappings, mapping_for(mappings, row), row).row;
   const auto chunks = row.find("timed_chunks");
   try {
     return measured_run(row, fmt::format("{}: rows[{}]", published.file, index),
