@@ -8,6 +8,47 @@ import json
 from command_line import CommandLineTest, plumb, run_cases
 
 
+class Defaults(CommandLineTest):
+    def test_without_a_stack_one_is_assumed_and_every_answer_says_so(self):
+        plan = self.folder / "plan.json"
+        text = self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 64, "--layout", "tp=2,pp=2", "-o", plan)
+        self.assertIn("stack nemo, assumed: a device with fp8", text)
+        self.assertRegex(text, "four of five runs lie within .* a step and .* of memory; the framework is assumed")
+        written = json.loads(plan.read_text())
+        self.assertEqual(written["training"]["stack"]["name"], "nemo")
+        low, high = written["prediction"]["step_time_interval_s"]
+        self.assertTrue(low < written["prediction"]["step_time_s"] < high)
+        for verb in ("simulate", "memory"):
+            answer = self.json(verb, plan)
+            self.assertEqual((answer["stack"], answer["framework_known"]), ("nemo", "assumed"))
+            self.assertEqual(answer["step_time_interval_s"], [low, high])
+        named = self.json("simulate", "llama-3-8b", "h100:16", "--global-batch", 64, "--layout",
+                          "tp=2,pp=2,zero=1,sp=1,mbs=1", "--stack", "nemo")
+        self.assertEqual((named["stack_assumed"], named["framework_known"]), (None, "named"))
+        own = self.json("simulate", "llama-3-8b", "h100:16", "--global-batch", 64, "--layout", "tp=2,pp=2",
+                        "--stack", "plumb")
+        self.assertEqual((own["stack"], own["framework_known"]), (None, "unknown"))
+
+    def test_a_search_keeps_headroom_unless_told_otherwise(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128)
+        kept, none = self.done(*question), self.done(*question, "--headroom", 0)
+        self.assertIn("3 % of a peak of memory stays free", kept)
+        self.assertNotIn("stays free", none)
+        tight = self.json(*question, "--headroom", 0.9)["best"]["prediction"]["peak_memory_bytes"]
+        self.assertLess(1.9 * max(tight), 80 * 2**30)
+
+    def test_fp8_that_is_slower_than_bf16_says_why(self):
+        question = ("simulate", "qwen3-30b-a3b", "h100:16", "--global-batch", 256, "--layout", "ep=8,mbs=1")
+        said = plumb(*question, "--precision", "fp8")
+        self.assertRegex(said.stderr, "fp8 is .* % slower than bf16 in this layout .*: the products of its experts")
+
+    def test_racks_are_filled_alike_and_clouds_have_names_of_their_own(self):
+        rack = self.json("simulate", "llama-3-8b", "gb200-nvl72:256", "--global-batch", 256, "--layout", "dp=256")
+        self.assertIn("gb200-nvl72:256", rack["title"])
+        for cluster, rate in (("a100", 25), ("p4de", 6.25)):
+            self.assertEqual(self.json("clusters", cluster)["network"]["bandwidth_gb_per_s"]["value"], rate)
+
+
 class Presets(CommandLineTest):
     def test_every_listed_model_and_cluster_can_be_shown_and_read_back(self):
         for verb in ("models", "clusters"):

@@ -81,6 +81,28 @@ class Scores(CommandLineTest):
             self.assertRegex(skipped["reason"], "stages of 126 layers")
         self.assertLess(source["step_time"]["median_pct"], 9)  # 9.5 of 98 rows at first, 8.8 of 166, 8.3 of 204
 
+    def test_each_source_is_left_out_in_its_turn_and_judges_the_intervals(self):
+        rows = pathlib.Path(__file__).parents[2] / "docs" / "typed_rows.json"
+        bars = self.folder / "bars.json"
+        left_out = self.json("score", rows, "--holdout", "each-source", "--error-bars", bars)["left_out"]
+        self.assertGreater(len({group["left_out"] for group in left_out["groups"]}), 12)
+        self.assertEqual({group["framework"] for group in left_out["groups"]}, {"named", "assumed", "unknown"})
+        times = next(one for one in left_out["sums"] if one["framework"] == "all but own"
+                     and one["quantity"] == "step time")
+        self.assertGreater(times["coverage_ratio"], 0.6)
+        self.assertLess(times["coverage_ratio"], 0.95)
+        self.assertEqual(json.loads(bars.read_text()), left_out["error_bars"])
+        self.assertIn("left out in turn (each-device)", self.done("score", rows, "--holdout", "each-device"))
+
+    def test_rows_can_be_read_as_typed_or_by_general_rules_alone(self):
+        row = dict(self.ROW, hardware="H100-80GB SXM", precision="bf16", framework="NeMo 25.04",
+                   model=dict(self.ROW["model"], vocab=51200))
+        typed = self.json("score", self.rows(row), "--assume-default")["rows"][0]
+        self.assertEqual((typed["framework"], typed["stack"]), ("assumed", "nemo"))
+        general = self.json("score", self.rows(row), "--general-rules")["rows"][0]
+        self.assertEqual((general["framework"], general["stack"]), ("named", "nemo"))
+        self.refused(2, "score", self.rows(row), "--general-rules", "--assume-default", says=["--general-rules"])
+
     def test_rows_in_other_words_are_understood(self):
         row = {"source": {"repo": "somebody/else"}, "gpu": "H100 80GB", "num_nodes": "2", "devices_per_node": 8,
                "tensor_model_parallel_size": "4", "micro_batch_size": 1, "global_batch_tokens": 4194304, "dtype": "bf16",

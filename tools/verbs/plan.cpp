@@ -9,6 +9,7 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/reports/interval_text.h"
+#include "tools/reports/precision_note.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -136,6 +137,7 @@ int plan_verb(const PlanArguments& arguments) {
     for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
+  if (const std::string note = slower_than_bf16(best, fastest.simulation); !note.empty()) print_note(note);
   if (!arguments.output.empty()) {
     write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(best, PLUMB_VERSION))));
     print_note(fmt::format("wrote {}", arguments.output));

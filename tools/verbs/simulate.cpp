@@ -26,6 +26,7 @@
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 #include "tools/reports/interval_text.h"
+#include "tools/reports/precision_note.h"
 #include "tools/reports/simulation_report.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
@@ -239,6 +240,7 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
   if (evaluation.exists) {
     if (evaluation.infeasible.empty()) {
       for (const std::string& note : notes_of(evaluation)) print_note(note);
+      if (const std::string note = slower_than_bf16(plan, evaluation.simulation); !note.empty()) print_note(note);
     }
     const auto tokens = static_cast<double>(tokens_per_step(plan.training));
     const ReportContext known{.samples_per_step = static_cast<double>(plan.training.global_batch),
