@@ -25,10 +25,11 @@ Seconds step_time(const StepSums& step) {
 }
 
 nlohmann::ordered_json to_json(const Prediction& prediction) {
-  const auto& [step, rates, intervals] = prediction;
+  const StepSums& step = prediction.step;
+  const StepRates& rates = prediction.rates;
   const auto interval = [&](PredictionInterval PredictionIntervals::*member) {
-    if (!intervals) return nlohmann::ordered_json();
-    const PredictionInterval& one = (*intervals).*member;
+    if (!prediction.intervals) return nlohmann::ordered_json();
+    const PredictionInterval& one = (*prediction.intervals).*member;
     return nlohmann::ordered_json{one.low, one.high};
   };
   return {{"step_time_s", step_time(step).count()},

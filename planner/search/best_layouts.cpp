@@ -46,9 +46,10 @@ Plan plan_of(const Pricing& pricing, const Evaluation& evaluation, const std::op
   Layout layout = evaluation.layout;
   layout.split = evaluation.priced.split;
   if (order) layout.schedule = order->name;
+  TrainingSpec training = pricing.training_in(layout);
   return {.model = pricing.model(),
           .cluster = pricing.cluster(),
-          .training = pricing.training_in(layout),
+          .training = std::move(training),
           .layout = std::move(layout),
           .order = order,
           .prediction = prediction_of(evaluation)};

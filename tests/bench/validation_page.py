@@ -90,7 +90,11 @@ Where the error comes from, along the critical path:
     pathlib.Path(chosen.output).write_text(text, encoding="utf-8")
     kept = ("date", "load", "steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s", "machine")
     run = {"title": "real numerics, gpt-micro, pp=2, 1f1b, 2 cores"} | {key: answer[key] for key in kept}
-    pathlib.Path(chosen.output).with_suffix(".json").write_text(json.dumps([run], indent=1) + "\n", encoding="utf-8")
+    run["ranks"] = [{key: rank[key] for key in ("rank", "predicted_peak_bytes", "measured_peak_bytes")}
+                    for rank in answer["ranks"]]
+    runs = pathlib.Path(chosen.output).with_suffix(".json")  # all runs so far: their errors make the interval
+    earlier = json.loads(runs.read_text(encoding="utf-8")) if runs.exists() else []
+    runs.write_text(json.dumps([run, *earlier], indent=1) + "\n", encoding="utf-8")
     print(text)
 
 

@@ -1,6 +1,7 @@
 #include "tools/reports/own_runs.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,8 @@ class Answer {
     return at(key).get<std::string>();
   }
 
+  const nlohmann::json& json() const { return json_; }
+
   double positive(const char* key) const {
     if (!at(key).is_number() || !(at(key).get<double>() > 0)) throw refusal(key, "a number above 0");
     return at(key).get<double>();
@@ -43,6 +46,23 @@ class Answer {
   std::string place_;
 };
 
+/// Returns the peaks of the ranks that measured theirs.
+std::vector<std::pair<double, double>> peaks_of(const nlohmann::json& json) {
+  std::vector<std::pair<double, double>> peaks;
+  const auto ranks = json.find("ranks");
+  if (ranks == json.end() || !ranks->is_array()) return peaks;
+  for (const nlohmann::json& rank : *ranks) {
+    if (!rank.is_object()) continue;
+    const auto bytes = [&](const char* key) {
+      const auto found = rank.find(key);
+      return found != rank.end() && found->is_number() ? found->get<double>() : 0;
+    };
+    const double predicted = bytes("predicted_peak_bytes"), measured = bytes("measured_peak_bytes");
+    if (predicted > 0 && measured > 0) peaks.emplace_back(predicted, measured);
+  }
+  return peaks;
+}
+
 OwnRun run_of(const Answer& answer) {
   const Answer step = answer.part("step_time"), interval = answer.part("step_time_interval");
   return {.title = answer.text("title"),
@@ -55,7 +75,8 @@ OwnRun run_of(const Answer& answer) {
           .high_s = interval.positive("high_s"),
           .confidence_ratio = interval.positive("confidence_ratio"),
           .fastest_s = answer.positive("fastest_step_s"),
-          .slowest_s = answer.positive("slowest_step_s")};
+          .slowest_s = answer.positive("slowest_step_s"),
+          .peaks = peaks_of(answer.json())};
 }
 
 double error_pct(double predicted, double measured) {
@@ -66,9 +87,14 @@ double error_pct(double predicted, double measured) {
 
 std::vector<OwnRun> read_own_runs(const std::string& path) {
   const nlohmann::json file = parse_json(read_text_file(path), path);
-  if (!file.is_array()) return {run_of({file, path})};
   std::vector<OwnRun> runs;
-  for (const nlohmann::json& entry : file) runs.push_back(run_of({entry, fmt::format("{}: [{}]", path, runs.size())}));
+  if (file.is_array()) {
+    for (const nlohmann::json& entry : file)
+      runs.push_back(run_of({entry, fmt::format("{}: [{}]", path, runs.size())}));
+  } else {
+    runs.push_back(run_of({file, path}));
+  }
+  for (OwnRun& run : runs) run.file = std::filesystem::path(path).filename().string();
   return runs;
 }
 

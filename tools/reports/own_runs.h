@@ -3,12 +3,14 @@
 // ones: docs/fidelity.md.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plumb { inline namespace tools {
 
 /// The figures of one run that `plumb validate --json` prints.
 struct OwnRun {
+  std::string file;
   std::string title;
   std::string date;
   std::string load;
@@ -20,6 +22,8 @@ struct OwnRun {
   double confidence_ratio = 0;
   double fastest_s = 0;
   double slowest_s = 0;
+  std::vector<std::pair<double, double>>
+      peaks;  ///< [rank] predicted and measured bytes; empty where none were measured
 };
 
 /// Returns the runs of a file: one answer of `plumb validate --json`, or an array of them. Other keys than those above

@@ -94,10 +94,15 @@ std::optional<LeftOut> left_out_of(const ScoreArguments& arguments, const std::v
   });
   add(read_as_typed_or_general(RowReading::kAsTyped), [](const Residual&) { return true; });
   for (const OwnRun& run : runs) {
-    residuals.push_back({.source = "Plumb's own runs",
+    residuals.push_back({.source = "own runs, " + run.file,
                          .stack = std::string(kOwnExecutor),
                          .traits = {.framework = FrameworkKnown::kOwn},
                          .log_error = std::log(run.measured_s / run.predicted_s)});
+    for (const auto& [predicted, measured] : run.peaks) {
+      residuals.push_back(residuals.back());
+      residuals.back().of_memory = true;
+      residuals.back().log_error = std::log(measured / predicted);
+    }
   }
   LeftOut left_out{.by = arguments.holdout,
                    .groups = judge_error_bars(residuals, parse_left_out_by(arguments.holdout)),
