@@ -66,19 +66,27 @@ json& at_path(json& document, const std::string& path) {
   return *place;
 }
 
-WhatIfRow evaluated_row(const Plan& plan) {
+/// Adds the prediction's intervals where the options give them.
+void add_intervals(WhatIfRow& row, const Plan& plan, const WhatIfOptions& options) {
+  if (row.prediction && options.intervals) row.prediction->intervals = options.intervals(plan, row.prediction->step);
+}
+
+WhatIfRow evaluated_row(const Plan& plan, const WhatIfOptions& options) {
   Evaluation evaluation = evaluate(plan, {.record_timeline = false});
   WhatIfRow row{.layout = plan.layout, .infeasible = std::move(evaluation.infeasible)};
   if (row.infeasible.empty()) row.prediction = prediction_of(evaluation);
+  add_intervals(row, plan, options);
   return row;
 }
 
-WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed) {
+WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed, const WhatIfOptions& options) {
   Pricing pricing(plan.model, plan.cluster, plan.training);
   SearchResult found = best_layouts(pricing, fixed, {.keep = 1}, std::nullopt);
   if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
   const Plan best = plan_of(pricing, found.ranked.front(), std::nullopt);
-  return {.layout = best.layout, .prediction = best.prediction};
+  WhatIfRow row{.layout = best.layout, .prediction = best.prediction};
+  add_intervals(row, best, options);
+  return row;
 }
 
 }  // namespace
@@ -145,8 +153,8 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
       if (paths[i] == "layout.schedule") varied["schedule"]["name"] = value;
     }
     const Plan other = plan_from_json(varied, "vary");
-    WhatIfRow row =
-        options.replan ? replanned_row(other, layout_from_json(fixed_layout, "vary: layout")) : evaluated_row(other);
+    WhatIfRow row = options.replan ? replanned_row(other, layout_from_json(fixed_layout, "vary: layout"), options)
+                                   : evaluated_row(other, options);
     row.values = std::move(values);
     rows.push_back(std::move(row));
   }

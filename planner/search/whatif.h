@@ -7,6 +7,8 @@
 // A key is a dotted path into the plan's file: model.*, cluster.*, training.*, layout.*. The first word may be left out
 // where the rest is found in one of them only ("network.bandwidth_gb_per_s", "seq", "pp").
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +33,8 @@ Variation parse_variation(std::string_view text);
 
 struct WhatIfOptions {
   bool replan = false;  ///< search the best layout of each row; layout keys that vary are fixed, all others open
+  /// Gives the intervals of a row's prediction (evaluate/error_bar.h); empty: rows have none.
+  std::function<PredictionIntervals(const Plan&, const StepSums&)> intervals;
 };
 
 struct WhatIfRow {

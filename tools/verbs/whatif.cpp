@@ -11,6 +11,7 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/reports/interval_text.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -28,8 +29,10 @@ std::string value_text(const nlohmann::json& value) {
 TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
   TextTable table;
   for (const auto& [key, value] : rows.front().values) table.head.push_back(key);
-  for (const char* column : {"layout", "step time", "MFU", "bubble", "tokens/s", "peak memory", "infeasible"})
-    table.head.emplace_back(column);
+  for (const char* column :
+       {"layout", "step time", "four of five within", "MFU", "bubble", "tokens/s", "peak memory", "infeasible"}) {
+    if (!bare || std::string_view(column) != "four of five within") table.head.emplace_back(column);
+  }
   if (bare) {
     const std::size_t first = table.head.size() - 6;
     for (std::size_t i = 0;
@@ -42,7 +45,7 @@ TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
     for (const auto& [key, value] : row.values) cells.push_back(value_text(value));
     cells.push_back(to_text(row.layout));
     if (!row.prediction) {
-      cells.insert(cells.end(), 5, bare ? "" : "-");
+      cells.insert(cells.end(), bare ? 5 : 6, bare ? "" : "-");
     } else {
       const auto& [step, rates, intervals] = *row.prediction;
       const std::int64_t peak = *std::ranges::max_element(step.peak_memory_bytes);
@@ -51,6 +54,10 @@ TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
         return bare ? fmt::format("{:.9g}", value) : text;
       };
       cells.push_back(number(seconds, duration_text(seconds)));
+      if (!bare) {
+        cells.push_back(
+            fmt::format("{} to {}", duration_text(intervals->step_time.low), duration_text(intervals->step_time.high)));
+      }
       cells.push_back(number(rates.mfu_ratio, fmt::format("{:.1f} %", 100 * rates.mfu_ratio)));
       cells.push_back(number(step.bubble_ratio, fmt::format("{:.1f} %", 100 * step.bubble_ratio)));
       const bool in_tokens = rates.tokens_per_second > 0;
@@ -110,8 +117,11 @@ int whatif_verb(const WhatifArguments& arguments) {
   std::vector<Variation> variations;
   for (const std::string& text : arguments.vary)
     variations.push_back(read_option([&] { return parse_variation(text); }));
-  const std::vector<WhatIfRow> rows =
-      read_option([&] { return whatif(plan, variations, {.replan = arguments.replan}); });
+  const std::vector<WhatIfRow> rows = read_option([&] {
+    return whatif(plan, variations,
+                  {.replan = arguments.replan,
+                   .intervals = [](const Plan& of, const StepSums& predicted) { return intervals_of(of, predicted); }});
+  });
   if (arguments.json) {
     ordered_json answer = rows_json(rows);
     add_stack(answer, plan.training);

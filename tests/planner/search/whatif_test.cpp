@@ -106,4 +106,21 @@ TEST_CASE("a table of more rows than anybody reads is refused before the first i
   check_refused<SpecError>([&] { whatif(plan_of_16(), {many, more}); }, "training.seq", "more than 10000 rows");
 }
 
+TEST_CASE("each row has the intervals that are asked for, of its own plan") {
+  std::vector<std::int64_t> batches;
+  const WhatIfOptions options{.intervals = [&](const Plan& plan, const StepSums& predicted) {
+    batches.push_back(plan.training.global_batch);
+    const double seconds = step_time(predicted).count();
+    return PredictionIntervals{.step_time = {seconds / 2, 2 * seconds}};
+  }};
+  const std::vector<WhatIfRow> rows = whatif(plan_of_16(), {parse_variation("training.global_batch=16,32")}, options);
+  REQUIRE(rows.size() == 2);
+  CHECK(batches == std::vector<std::int64_t>{16, 32});
+  for (const WhatIfRow& row : rows) {
+    REQUIRE(row.prediction);
+    REQUIRE(row.prediction->intervals);
+    CHECK(row.prediction->intervals->step_time.high == 2 * step_time(row.prediction->step).count());
+  }
+}
+
 }  // namespace plumb::test
