@@ -104,7 +104,10 @@ ErrorBars error_bars_from_json(const nlohmann::json& json, const std::string& pl
   ErrorBars bars{.step_time = scale_from(object.object("step_time")), .memory = scale_from(object.object("memory"))};
   const nlohmann::json& devices = object.raw("seen_devices");
   if (!devices.is_array()) object.fail("seen_devices", "give a list of devices' names");
-  for (const nlohmann::json& device : devices) bars.seen_devices.push_back(device.get<std::string>());
+  for (const nlohmann::json& device : devices) {
+    if (!device.is_string()) object.fail("seen_devices", "give a list of devices' names");
+    bars.seen_devices.push_back(device.get<std::string>());
+  }
   object.finish();
   return bars;
 }

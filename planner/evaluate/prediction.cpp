@@ -66,7 +66,10 @@ Prediction prediction_from_json(const nlohmann::json& json, const std::string& p
     if (object.has(key)) object.fail(key, "a plan keeps no timeline: set it to null, and see `plumb simulate` for it");
   }
   const bool has_time = object.has("step_time_interval_s"), has_memory = object.has("peak_memory_interval_bytes");
-  if (has_time && has_memory) {
+  if (has_time != has_memory) {
+    object.fail(has_time ? "peak_memory_interval_bytes" : "step_time_interval_s", "both intervals go together: add it");
+  }
+  if (has_time) {
     intervals = PredictionIntervals{.step_time = interval_from(object, "step_time_interval_s"),
                                     .memory = interval_from(object, "peak_memory_interval_bytes")};
   }

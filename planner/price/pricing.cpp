@@ -140,12 +140,14 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
   const std::pair key(stack_key(layout), work_key);
   const auto known = layer_prices_.find(key);
   if (known != layer_prices_.end()) return known->second;
+  const StackSpec* stack = stack_of(layout);
+  if (stack != nullptr) require_below_peak(cluster_.device, training_.precision, *stack);
   const LayerWork work = work_of(training_, layout);
   std::vector<LayerPrice> prices;
   if (graph_)
     for (const GraphNode& node : graph_->kinds) prices.push_back(graph_node_price(kernels_, node, layout.microbatch));
   for (const Layer& layer : kinds_) {
-    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, stack_of(layout), rebuilds_cheap));
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, stack, rebuilds_cheap));
   }
   return layer_prices_.emplace(key, std::move(prices)).first->second;
 }

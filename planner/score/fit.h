@@ -41,8 +41,8 @@ struct FitFold {
   ErrorStatistics unseen;
 };
 
-/// If each group is left out in turn, the fitted values are the means of the folds'. A row counts once as unseen, and as seen as often as
-/// it was fitted.
+/// If each group is left out in turn, the fitted values are the means of the folds'. A row counts once as unseen, and as
+/// seen as often as it was fitted.
 struct FitResult {
   std::vector<FitConstant> constants;
   std::vector<double> preset;  ///< [constant] value of the presets

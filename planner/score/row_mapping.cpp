@@ -76,9 +76,8 @@ int devices_in_node(const json& cluster) {
   return 1;
 }
 
-/// Sets a host's devices as printed. That of a domain of several hosts (NVL72) is no node of the network.
+/// Sets a node's devices as printed, unless the preset's node is a domain of several hosts: then a host's are printed.
 void take_printed_node(json& cluster, const RowReader& reader) {
-  constexpr int kLargestHost = 16;
   const auto printed = reader.count("gpus_per_node");
   if (printed && devices_in_node(cluster) <= kLargestHost) set_at(cluster, "node.devices", *printed);
 }

@@ -73,7 +73,7 @@ TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluat
   const Layout& layout = evaluation.layout;
   TimeComponents sum{};
   const auto microbatches = static_cast<double>(microbatches_of(pricing.training(), layout));
-  const bool told_apart = pricing.training().stack.has_value();
+  const bool told_apart = pricing.stack_of(layout) != nullptr;
   const LayerWork work = work_of(pricing.training(), layout);
   for (std::size_t part = 0; part < evaluation.layers.size(); ++part) {
     const StageCosts& costs = evaluation.costs.stages[part];

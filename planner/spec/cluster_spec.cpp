@@ -256,10 +256,11 @@ int node_count(const ClusterSpec& cluster) {
 }
 
 ClusterSpec resize(ClusterSpec cluster, int devices) {
-  constexpr int kLargestHost = 16;
   const int domain = cluster.devices_per_node;
   if (domain > kLargestHost && devices > domain) {
-    while (devices % cluster.devices_per_node != 0) --cluster.devices_per_node;
+    int share = domain;
+    while (share > domain / 2 && devices % share != 0) --share;
+    if (devices % share == 0) cluster.devices_per_node = share;
     if (cluster.nccl && cluster.nccl->nics == domain) cluster.nccl->nics = cluster.devices_per_node;
   }
   const std::string conflict = devices_conflict(cluster, devices);

@@ -100,8 +100,11 @@ struct ClusterSpec {
 
 int node_count(const ClusterSpec& cluster);
 
-/// Returns the same machine with another number of devices. A node that is a domain of several hosts (more than 16
-/// devices, such as NVL72) gets as many as fill each domain alike: 64 of 72 for 256. Throws SpecError unless `devices`
+/// The devices of the largest host; a node with more is a domain of several hosts, such as NVL72.
+inline constexpr int kLargestHost = 16;
+
+/// Returns the same machine with another number of devices. Of a domain of several hosts as many are taken as fill each
+/// alike, if that is half of it or more: 64 of 72 for 256. Throws SpecError unless `devices`
 /// is at most one node or fills its nodes, and where several nodes have no network to connect them.
 ClusterSpec resize(ClusterSpec cluster, int devices);
 

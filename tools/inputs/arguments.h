@@ -119,9 +119,9 @@ struct WhatifArguments {
 
 struct ScoreArguments {
   std::vector<std::string> files;
-  std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
-  std::vector<std::string> fit;  ///< PATH=LOW,HIGH
-  std::string holdout = "model";
+  std::vector<std::string> set;       ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
+  std::vector<std::string> fit;       ///< PATH=LOW,HIGH
+  std::string holdout;                ///< empty: "model" for a fit, and nothing is left out otherwise
   bool general_rules = false;         ///< rows are read by the general mapping alone
   bool assume_default = false;        ///< rows are read by no mapping: what they print is what a user types
   std::string error_bars;             ///< with `holdout` each-...: the fitted intervals are written there

@@ -88,7 +88,14 @@ ClusterSpec cluster_input(const std::string& name_or_path) {
                             ? read_as(FileKind::kCluster, name.preset,
                                       [&] { return parse_cluster(read_text_file(name.preset), name.preset); })
                             : parse_cluster_preset(preset_named(Preset::Kind::kCluster, name.preset).text, name.preset);
-  return name.devices ? resize(std::move(cluster), *name.devices) : cluster;
+  if (!name.devices) return cluster;
+  const int domain = cluster.devices_per_node;
+  cluster = resize(std::move(cluster), *name.devices);
+  if (cluster.devices_per_node != domain) {
+    print_note(fmt::format("{}: {} devices of each domain of {} are taken, which fills all alike", name_or_path,
+                           cluster.devices_per_node, domain));
+  }
+  return cluster;
 }
 
 StackSpec stack_input(const std::string& name_or_path) {

@@ -19,6 +19,7 @@
 #include "tools/inputs/score_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/usage.h"
 #include "tools/reports/collective_report.h"
 #include "tools/reports/left_out_report.h"
 #include "tools/reports/own_runs.h"
@@ -35,6 +36,10 @@ bool judges_intervals(const ScoreArguments& arguments) {
   return arguments.fit.empty() && arguments.holdout.starts_with("each-") && arguments.holdout != "each-family";
 }
 
+std::string holdout_of(const ScoreArguments& arguments) {
+  return arguments.holdout.empty() ? "model" : arguments.holdout;
+}
+
 /// Returns the command that was given, as the report repeats it.
 std::string command_of(const ScoreArguments& arguments) {
   std::string command = "plumb score";
@@ -43,7 +48,7 @@ std::string command_of(const ScoreArguments& arguments) {
   for (const std::string& runs : arguments.runs) command += " --runs " + runs;
   for (const std::string& set : arguments.set) command += " --set " + set;
   for (const std::string& fit : arguments.fit) command += " --fit " + fit;
-  if (!arguments.fit.empty() || judges_intervals(arguments)) command += " --holdout " + arguments.holdout;
+  if (!arguments.fit.empty() || judges_intervals(arguments)) command += " --holdout " + holdout_of(arguments);
   if (!arguments.error_bars.empty()) command += " --error-bars " + arguments.error_bars;
   if (arguments.general_rules) command += " --general-rules";
   if (arguments.assume_default) command += " --assume-default";
@@ -56,7 +61,7 @@ std::optional<FitResult> fit_of(const ScoreArguments& arguments, const ScoreInpu
   if (arguments.fit.empty()) return std::nullopt;
   std::vector<FitConstant> constants;
   for (const std::string& text : arguments.fit) constants.push_back(parse_fit_constant(text));
-  return fit_constants(input.library, input.files, constants, parse_holdout(arguments.holdout));
+  return fit_constants(input.library, input.files, constants, parse_holdout(holdout_of(arguments)));
 }
 
 /// Returns the score of NCCL's model of the cluster presets against rows of collectives, or nothing if there are none.
@@ -133,9 +138,24 @@ std::optional<std::string> why_none_compared(const ScoreArguments& arguments, co
       most == reasons.end() ? "; see above what is missing" : fmt::format(", most often because: {}", most->first));
 }
 
+/// Refuses options that would be left without effect.
+void check_score(const ScoreArguments& arguments) {
+  const bool judges = judges_intervals(arguments);
+  if (!arguments.holdout.empty() && arguments.fit.empty() && !judges)
+    throw UsageError(fmt::format("--holdout {} says what a fit does not see: give --fit, or hold out each-source",
+                                 arguments.holdout));
+  if (!arguments.error_bars.empty() && !judges)
+    throw UsageError("--error-bars writes what is fitted for --holdout each-source: give that, without --fit");
+  if (judges && reading_of(arguments) != RowReading::kOfSource)
+    throw UsageError(fmt::format(
+        "--holdout {} reads rows in every way that it judges: leave --general-rules and --assume-default away",
+        arguments.holdout));
+}
+
 }  // namespace
 
 int score_verb(const ScoreArguments& arguments) {
+  check_score(arguments);
   for (const std::string& path : {arguments.output, arguments.svg, arguments.error_bars}) {
     if (!path.empty()) require_writable(path);
   }

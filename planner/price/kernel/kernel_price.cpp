@@ -128,6 +128,16 @@ std::vector<KernelSample> samples_of(const ClusterSpec& cluster, std::string_vie
   return result;
 }
 
+void require_below_peak(const DeviceSpec& device, Precision precision, const StackSpec& stack) {
+  if (precision != Precision::kFp8) return;
+  const double reached = device.fp8_gemm_efficiency > 0 ? device.fp8_gemm_efficiency : device.gemm_efficiency;
+  const double share = reached * stack.fp8_gemm_factor;
+  if (share <= 1) return;
+  throw SpecError(
+      fmt::format("stack {}: fp8_gemm_factor {} makes products {:.3g} times as fast as {}'s peak: the mapping is wrong",
+                  stack.name, stack.fp8_gemm_factor, share, device.name));
+}
+
 KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& training, int busy_ranks) {
   const Precision precision = training.precision;
   const auto peak = cluster.device.peak_flops_per_second.find(precision);
@@ -143,13 +153,7 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
   const auto wide = precision == Precision::kFp8 ? cluster.device.peak_flops_per_second.find(Precision::kBf16) : peak;
   const DeviceSpec& device = cluster.device;
   const bool own_rate = precision == Precision::kFp8 && device.fp8_gemm_efficiency > 0;
-  const double reached = own_rate ? device.fp8_gemm_efficiency : device.gemm_efficiency;
-  if (const auto& stack = training.stack;
-      stack && precision == Precision::kFp8 && reached * stack->fp8_gemm_factor > 1) {
-    throw SpecError(fmt::format(
-        "stack {}: fp8_gemm_factor {} makes products {:.3g} times as fast as {}'s peak: the mapping is wrong",
-        stack->name, stack->fp8_gemm_factor, reached * stack->fp8_gemm_factor, device.name));
-  }
+  if (training.stack) require_below_peak(cluster.device, precision, *training.stack);
   KernelPrices prices{
       .device = cluster.device,
       .peak_flops_per_second = peak->second * (own_rate ? device.fp8_gemm_efficiency / device.gemm_efficiency : 1),

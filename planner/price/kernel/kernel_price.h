@@ -42,6 +42,9 @@ struct KernelPrices {
   std::array<std::map<std::int64_t, std::vector<ShapeCorrection>>, kKernelKindCount> corrections;
 };
 
+/// Throws SpecError if the stack's fp8 products were faster than the device's peak.
+void require_below_peak(const DeviceSpec& device, Precision precision, const StackSpec& stack);
+
 /// Returns the prices of kernels. `busy_ranks` ranks of a node work at once: each kernel uses the samples with the
 /// largest number not above that (the smallest number where there is none). Throws SpecError if the device has no peak
 /// for the precision (naming those it has), or a sample's time is not above 0.

@@ -75,6 +75,7 @@ TEST_CASE("a domain of several hosts gets as many devices as fill each domain al
   CHECK(node_count(cut) == 4);
   CHECK(resize(rack, 144).devices_per_node == 72);
   CHECK(resize(rack, 36).devices_per_node == 72);
+  check_refused<SpecError>([&] { resize(rack, 257); }, "257 devices do not fill nodes of 72", "give 216 or 288");
 }
 
 TEST_CASE("a cluster is named by preset and devices") {
