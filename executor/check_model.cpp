@@ -65,13 +65,13 @@ void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
                       spec.sequence, embedding.positions));
 }
 
-void check_text(const EmbeddingLayer& embedding, const RunSpec& spec) {
+void check_text(const HeadLayer& head, const RunSpec& spec) {
   if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
     throw InputError(
         fmt::format("{} has {} bytes, and a sequence of {} tokens needs {}: give a longer text or a "
                     "shorter sequence",
                     spec.text_name, spec.text.size(), spec.sequence, spec.sequence + 1));
-  const std::int64_t vocab = embedding.vocab;
+  const std::int64_t vocab = head.vocab - head.padding;
   for (std::size_t i = 0; i < spec.text.size(); ++i)
     if (spec.text[i] >= vocab)
       throw InputError(
@@ -182,7 +182,7 @@ void require_trainable(const std::vector<Layer>& model, const RunSpec& spec) {
   require(std::holds_alternative<EmbeddingLayer>(model.front()),
           "a model starts with an embedding and ends with a head, or starts with an input and ends with a loss");
   check_text_model(model, spec);
-  check_text(std::get<EmbeddingLayer>(model.front()), spec);
+  check_text(std::get<HeadLayer>(model.back()), spec);
 }
 
 }}  // namespace plumb::executor

@@ -11,6 +11,7 @@
 namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
+static_assert(kScratchFloats * sizeof(float) <= kAlgorithmWorkspaceBytes);
 constexpr int kElementLanes = 256;
 constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // elementwise bodies loop over the remaining elements
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;

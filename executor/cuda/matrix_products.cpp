@@ -52,6 +52,11 @@ void MatrixProducts::settle(cudaStream_t stream) {
   if (workspace == nullptr) check(cudaMalloc(&workspace, kProductWorkspaceBytes), "cuBLASLt's workspace");
 }
 
+float* MatrixProducts::scratch(cudaStream_t stream) {
+  settle(stream);
+  return static_cast<float*>(workspaces_[stream]);
+}
+
 // Row-major [r, c] is column-major [c, r], so each product is that of the transposed matrices.
 
 MatrixProducts::Product MatrixProducts::forward_product(const GemmSize& size) {

@@ -38,6 +38,9 @@ class MatrixProducts {
   /// Allocates the workspace of a stream. Otherwise the first product on the stream does so.
   void settle(cudaStream_t stream);
 
+  /// Returns the stream's memory for one algorithm. The stream's next product may overwrite it.
+  float* scratch(cudaStream_t stream);
+
   void forward(void* y, const void* x, const void* weight, const GemmSize& size, cudaStream_t stream);
   void input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size, cudaStream_t stream);
   void weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size, cudaStream_t stream);

@@ -21,6 +21,7 @@ class ProductLauncher {
   void copy(void* to, const void* from, std::int64_t bytes) {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_), "a copy");
   }
+  float* scratch() { return products_->scratch(stream_); }
   void forward(S* y, const S* x, const S* weight, const GemmSize& size) {
     products_->forward(y, x, weight, size, stream_);
   }

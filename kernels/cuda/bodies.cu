@@ -27,7 +27,7 @@ namespace plumb { inline namespace kernels { namespace cuda {
 #define PLUMB_INSTANTIATE_STORED(S)                   \
   PLUMB_INSTANTIATE(simt::NormForward<S>);            \
   PLUMB_INSTANTIATE(simt::NormBackward<S>);           \
-  PLUMB_INSTANTIATE(simt::NormParameterGradient<S>);  \
+  PLUMB_INSTANTIATE(simt::NormParameterParts<S>);     \
   PLUMB_INSTANTIATE(simt::GeluForward<S>);            \
   PLUMB_INSTANTIATE(simt::GeluBackward<S>);           \
   PLUMB_INSTANTIATE(simt::SwigluForward<S>);          \
@@ -44,7 +44,7 @@ namespace plumb { inline namespace kernels { namespace cuda {
   PLUMB_INSTANTIATE(simt::LionUpdate<S, float>);      \
   PLUMB_INSTANTIATE(simt::AdafactorStep<S>);          \
   PLUMB_INSTANTIATE(simt::BiasForward<S>);            \
-  PLUMB_INSTANTIATE(simt::BiasBackward<S>);           \
+  PLUMB_INSTANTIATE(simt::BiasParts<S>);              \
   PLUMB_INSTANTIATE(simt::PoolingForward<S>);         \
   PLUMB_INSTANTIATE(simt::PoolingBackward<S>);        \
   PLUMB_INSTANTIATE(simt::ImageToPatches<S>);         \
@@ -60,6 +60,9 @@ namespace plumb { inline namespace kernels { namespace cuda {
 PLUMB_INSTANTIATE_STORED(float);
 PLUMB_INSTANTIATE_STORED(Bf16);
 PLUMB_INSTANTIATE_STORED(Fp16);
+PLUMB_INSTANTIATE(simt::NormParameterGradient);
+PLUMB_INSTANTIATE(simt::ColumnSumOfParts);
+PLUMB_INSTANTIATE(simt::TokenOrder);
 PLUMB_INSTANTIATE(simt::RouterForward);
 PLUMB_INSTANTIATE(simt::RouterBackward);
 PLUMB_INSTANTIATE(simt::StepDecision);

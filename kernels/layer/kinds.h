@@ -87,6 +87,7 @@ inline int up_products(const TransformerLayer& layer) {
 /// Final norm, projection to the vocabulary, softmax cross-entropy against the next token.
 struct HeadLayer {
   std::int64_t vocab = 0;
+  std::int64_t padding = 0;  ///< rows of the projection that are no tokens, the last of `vocab`
   std::int64_t hidden = 0;
   NormKind norm = NormKind::kRmsNorm;
   double norm_epsilon = 1e-5;

@@ -4,6 +4,7 @@
 #include "kernels/cpu/activation.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/simt/wide.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -37,7 +38,12 @@ struct GeluForward {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    for_each_element(thread, elements, [&](std::int64_t i) { store(y[i], gelu(widened(x[i]), exact)); });
+    for_each_stretch<S>(thread, 1, elements, is_wide<S>(elements, x, y), [&]<int N>(std::int64_t, std::int64_t i) {
+      float values[N];
+      load_all(values, x + i);
+      for (float& value : values) value = gelu(value, exact);
+      store_all(y + i, values);
+    });
   }
 };
 
@@ -51,8 +57,13 @@ struct GeluBackward {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    for_each_element(thread, elements,
-                     [&](std::int64_t i) { store(x[i], widened(dy[i]) * gelu_slope(widened(x[i]), exact)); });
+    for_each_stretch<S>(thread, 1, elements, is_wide<S>(elements, x, dy), [&]<int N>(std::int64_t, std::int64_t i) {
+      float values[N], gradients[N];
+      load_all(values, x + i);
+      load_all(gradients, dy + i);
+      for (int j = 0; j < N; ++j) gradients[j] *= gelu_slope(values[j], exact);
+      store_all(x + i, gradients);
+    });
   }
 };
 
@@ -65,10 +76,14 @@ struct SwigluForward {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    for_each_element(thread, size.rows * size.columns, [&](std::int64_t i) {
-      const S* gate = gate_up + i / size.columns * 2 * size.columns + i % size.columns;
-      const float g = widened(*gate);
-      store(y[i], g * sigmoid(g) * widened(gate[size.columns]));
+    const bool wide = is_wide<S>(size.columns, y, gate_up);
+    for_each_stretch<S>(thread, size.rows, size.columns, wide, [&]<int N>(std::int64_t row, std::int64_t c) {
+      const S* gate = gate_up + row * 2 * size.columns + c;
+      float gates[N], ups[N];
+      load_all(gates, gate);
+      load_all(ups, gate + size.columns);
+      for (int j = 0; j < N; ++j) ups[j] *= gates[j] * sigmoid(gates[j]);
+      store_all(y + row * size.columns + c, ups);
     });
   }
 };
@@ -82,14 +97,20 @@ struct SwigluBackward {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    for_each_element(thread, size.rows * size.columns, [&](std::int64_t i) {
-      S* gate = gate_up + i / size.columns * 2 * size.columns + i % size.columns;
-      const float g = widened(*gate);
-      const float s = sigmoid(g);
-      const float gradient = widened(dy[i]);
-      const float up = widened(gate[size.columns]);
-      store(*gate, gradient * up * (s + g * s * (1.0F - s)));
-      store(gate[size.columns], gradient * g * s);
+    const bool wide = is_wide<S>(size.columns, dy, gate_up);
+    for_each_stretch<S>(thread, size.rows, size.columns, wide, [&]<int N>(std::int64_t row, std::int64_t c) {
+      S* gate = gate_up + row * 2 * size.columns + c;
+      float gates[N], ups[N], gradients[N];
+      load_all(gates, gate);
+      load_all(ups, gate + size.columns);
+      load_all(gradients, dy + row * size.columns + c);
+      for (int j = 0; j < N; ++j) {
+        const float g = gates[j], s = sigmoid(g);
+        gates[j] = gradients[j] * ups[j] * (s + g * s * (1.0F - s));
+        ups[j] = gradients[j] * g * s;
+      }
+      store_all(gate, gates);
+      store_all(gate + size.columns, ups);
     });
   }
 };

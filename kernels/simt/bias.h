@@ -21,18 +21,19 @@ struct BiasForward {
   }
 };
 
-/// dbias[c] += sum over r of dy[r,c] (column_sum.h). dy: [rows, columns]; dbias: [columns], fp32
+/// parts[g,c] = sum over the rows r of group g of dy[r,c] (column_sum.h). dy: [rows, columns]; parts: [groups, columns]
 template <class S>
-struct BiasBackward {
-  float* dbias;
+struct BiasParts {
+  float* parts;
   const S* dy;
   std::int64_t rows;
   std::int64_t columns;
+  std::int64_t groups;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    add_column_sums(thread, dbias, rows, columns,
-                    [&](std::int64_t row, std::int64_t c) { return widened(dy[row * columns + c]); });
+    store_column_sum_parts(thread, parts, rows, columns, groups,
+                           [&](std::int64_t row, std::int64_t c) { return widened(dy[row * columns + c]); });
   }
 };
 

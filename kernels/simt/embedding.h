@@ -31,38 +31,61 @@ struct EmbeddingForward {
   }
 };
 
-/// dtable[token[t]] += dy[t]. The block of a token's first occurrence adds the rows of all occurrences, for which it
-/// reads the T tokens once. The blocks of the other occurrences stop where they find an earlier one. dy: [T, h];
-/// tokens: [T]; dtable: [V, h], fp32
+/// Sorts the places of tokens by their token, equal ones by their place. One block finds a token's place in the order,
+/// by counting the tokens that come before it. order: [T] places; occurrences: [T], for each place in the order the
+/// number of equal tokens from there on if it is the first of them, otherwise 0, and 0 for a negative token
+struct TokenOrder {
+  std::int32_t* order;
+  std::int32_t* occurrences;
+  const std::int32_t* tokens;
+  std::int64_t count;  ///< T, below 2^24, up to which fp32 counts
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for (std::int64_t t = thread.block(); t < count; t += thread.blocks()) {
+      const std::int32_t token = tokens[t];
+      float smaller = 0, equal_before = 0, equal = 0;
+      for (std::int64_t other = thread.lane(); other < count; other += thread.lanes()) {
+        const std::int32_t read = tokens[other];
+        smaller += read < token ? 1.0F : 0.0F;
+        equal += read == token ? 1.0F : 0.0F;
+        equal_before += read == token && other < t ? 1.0F : 0.0F;
+      }
+      smaller = combine_over_block(thread, smaller, Add{});
+      equal = combine_over_block(thread, equal, Add{});
+      equal_before = combine_over_block(thread, equal_before, Add{});
+      if (thread.lane() != 0) continue;
+      const auto place = static_cast<std::int64_t>(smaller + equal_before);
+      order[place] = static_cast<std::int32_t>(t);
+      occurrences[place] = equal_before > 0 || token < 0 ? 0 : static_cast<std::int32_t>(equal);
+    }
+  }
+};
+
+/// dtable[token[t]] += dy[t], in ascending order of t. A block takes a token's first occurrence and as many columns as
+/// it has lanes, and adds the rows of all occurrences. dy: [T, h]; tokens: [T]; order, occurrences: those of TokenOrder;
+/// dtable: [V, h], fp32
 template <class S>
 struct EmbeddingBackward {
   float* dtable;
   const S* dy;
   const std::int32_t* tokens;
+  const std::int32_t* order;
+  const std::int32_t* occurrences;
   EmbeddingSize size;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    for (std::int64_t t = thread.block(); t < size.tokens; t += thread.blocks()) {
-      const std::int32_t token = tokens[t];
-      if (token < 0 || occurs_before(thread, t, token)) continue;  // all lanes decide the same
-      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
-        float sum = dtable[token * size.columns + c];
-        for (std::int64_t other = t; other < size.tokens; ++other) {
-          if (tokens[other] == token) sum += widened(dy[other * size.columns + c]);
-        }
-        dtable[token * size.columns + c] = sum;
-      }
+    const std::int64_t stretches = (size.columns + thread.lanes() - 1) / thread.lanes();
+    for (std::int64_t item = thread.block(); item < size.tokens * stretches; item += thread.blocks()) {
+      const std::int64_t first = item / stretches, c = item % stretches * thread.lanes() + thread.lane();
+      const std::int32_t count = occurrences[first];
+      if (count == 0 || c >= size.columns) continue;
+      float& to = dtable[std::int64_t{tokens[order[first]]} * size.columns + c];
+      float sum = to;
+      for (std::int32_t i = 0; i < count; ++i) sum += widened(dy[std::int64_t{order[first + i]} * size.columns + c]);
+      to = sum;
     }
-  }
-
- private:
-  template <class Thread>
-  PLUMB_SIMT bool occurs_before(const Thread& thread, std::int64_t t, std::int32_t token) const {
-    float found = 0;
-    for (std::int64_t other = thread.lane(); other < t; other += thread.lanes())
-      found = tokens[other] == token ? 1.0F : found;
-    return combine_over_block(thread, found, Larger{}) > 0;
   }
 };
 

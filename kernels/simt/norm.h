@@ -6,6 +6,7 @@
 #include "kernels/simt/column_sum.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/simt/wide.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -27,27 +28,44 @@ struct NormForward {
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const auto columns = static_cast<float>(size.columns);
+    const bool wide = is_wide<S>(size.columns, y, sum, x, residual, gain, bias);
     for (std::int64_t row = thread.block(); row < size.rows; row += thread.blocks()) {
       const std::int64_t at = row * size.columns;
-      if (residual != nullptr) {
-        for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes())
-          store(sum[at + c], widened(x[at + c]) + widened(residual[at + c]));
-      }
       const S* input = (residual != nullptr ? sum : x) + at;  // a lane reads the columns that it has written
-      float center = 0;
-      if (mean != nullptr)
-        center = sum_over_row(thread, size.columns, [&](std::int64_t c) { return widened(input[c]); }) / columns;
-      const float squares = sum_over_row(thread, size.columns, [&](std::int64_t c) {
-        const float difference = widened(input[c]) - center;
-        return difference * difference;
+      float total = 0;
+      for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
+        float values[N];
+        load_all(values, x + at + c);
+        if (residual != nullptr) {
+          float added[N];
+          load_all(added, residual + at + c);
+          for (int j = 0; j < N; ++j) values[j] += added[j];
+          store_all(sum + at + c, values);
+          load_all(values, input + c);  // as it is stored
+        }
+        for (const float value : values) total += value;
       });
+      const float center = mean == nullptr ? 0.0F : combine_over_block(thread, total, Add{}) / columns;
+      float own = 0;
+      for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
+        float values[N];
+        load_all(values, input + c);
+        for (const float value : values) own += (value - center) * (value - center);
+      });
+      const float squares = combine_over_block(thread, own, Add{});
       const float scale = 1.0F / sqrtf(squares / columns + epsilon);
       if (thread.lane() == 0) {
         rstd[row] = scale;
         if (mean != nullptr) mean[row] = center;
       }
-      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes())
-        store(y[at + c], (widened(input[c]) - center) * scale * gain[c] + (bias == nullptr ? 0.0F : bias[c]));
+      for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
+        float values[N], gains[N];
+        load_all(values, input + c);
+        load_all(gains, gain + c);
+        for (int j = 0; j < N; ++j)
+          values[j] = (values[j] - center) * scale * gains[j] + (bias == nullptr ? 0.0F : bias[c + j]);
+        store_all(y + at + c, values);
+      });
     }
   }
 };
@@ -68,48 +86,77 @@ struct NormBackward {
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const auto columns = static_cast<float>(size.columns);
+    const bool wide = is_wide<S>(size.columns, dx, dy, residual_gradient, x, gain);
     for (std::int64_t row = thread.block(); row < size.rows; row += thread.blocks()) {
       const std::int64_t at = row * size.columns;
       const float scale = rstd[row];
       const float center = mean == nullptr ? 0.0F : mean[row];
-      float average = 0;
-      if (mean != nullptr) {
-        average =
-            sum_over_row(thread, size.columns, [&](std::int64_t c) { return widened(dy[at + c]) * gain[c]; }) / columns;
-      }
-      const float projection =
-          sum_over_row(thread, size.columns,
-                       [&](std::int64_t c) { return widened(dy[at + c]) * gain[c] * (widened(x[at + c]) - center); }) *
-          scale * scale / columns;
-      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
-        const float past = residual_gradient == nullptr ? 0.0F : widened(residual_gradient[at + c]);
-        const float own = widened(dy[at + c]) * gain[c] - average - (widened(x[at + c]) - center) * projection;
-        store(dx[at + c], past + scale * own);
-      }
+      float total = 0, along = 0;  // of the gradient before the gain, and of its product with the input
+      for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
+        float gradients[N], inputs[N], gains[N];
+        load_all(gradients, dy + at + c);
+        load_all(inputs, x + at + c);
+        load_all(gains, gain + c);
+        for (int j = 0; j < N; ++j) {
+          const float gradient = gradients[j] * gains[j];
+          total += gradient;
+          along += gradient * (inputs[j] - center);
+        }
+      });
+      const float average = mean == nullptr ? 0.0F : combine_over_block(thread, total, Add{}) / columns;
+      const float projection = combine_over_block(thread, along, Add{}) * scale * scale / columns;
+      for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
+        float gradients[N], inputs[N], gains[N], past[N] = {};
+        load_all(gradients, dy + at + c);
+        load_all(inputs, x + at + c);
+        load_all(gains, gain + c);
+        if (residual_gradient != nullptr) load_all(past, residual_gradient + at + c);
+        for (int j = 0; j < N; ++j)
+          gradients[j] = past[j] + scale * (gradients[j] * gains[j] - average - (inputs[j] - center) * projection);
+        store_all(dx + at + c, gradients);
+      });
     }
   }
 };
 
-/// dgain += column sums of dy * normalised x, dbias += column sums of dy (column_sum.h). dgain, dbias: [C]
+/// Parts of the column sums of dy * normalised x, and of those of dy (column_sum.h): each group of rows has its own, so
+/// that many blocks can work. gains, biases: [groups, C]
 template <class S>
-struct NormParameterGradient {
-  float* dgain;
-  float* dbias;  ///< null: no bias
+struct NormParameterParts {
+  float* gains;
+  float* biases;  ///< null: no bias
   const S* dy;
   const S* x;
   const float* mean;  ///< null: RMSNorm
   const float* rstd;
   NormSize size;
+  std::int64_t groups;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    add_column_sums(thread, dgain, size.rows, size.columns, [&](std::int64_t row, std::int64_t c) {
+    store_column_sum_parts(thread, gains, size.rows, size.columns, groups, [&](std::int64_t row, std::int64_t c) {
       const float center = mean == nullptr ? 0.0F : mean[row];
       const std::int64_t at = row * size.columns + c;
       return widened(dy[at]) * ((widened(x[at]) - center) * rstd[row]);
     });
-    add_column_sums(thread, dbias, size.rows, size.columns,
-                    [&](std::int64_t row, std::int64_t c) { return widened(dy[row * size.columns + c]); });
+    store_column_sum_parts(thread, biases, size.rows, size.columns, groups,
+                           [&](std::int64_t row, std::int64_t c) { return widened(dy[row * size.columns + c]); });
+  }
+};
+
+/// dgain and dbias += the sums of their parts over the groups. dgain, dbias: [C]; gains, biases: [groups, C]
+struct NormParameterGradient {
+  float* dgain;
+  float* dbias;  ///< null: no bias
+  const float* gains;
+  const float* biases;
+  std::int64_t groups;
+  std::int64_t columns;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    ColumnSumOfParts{dgain, gains, groups, columns}(thread);
+    ColumnSumOfParts{dbias, biases, groups, columns}(thread);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/simt/wide.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -18,10 +19,17 @@ struct ResidualAdd {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    for_each_element(thread, rows * columns, [&](std::int64_t i) {
-      const float branch = widened(y[i]) + (bias == nullptr ? 0.0F : bias[i % columns]);
-      store(z[i], widened(x[i]) + branch);
-    });
+    // Without a bias it is one long row.
+    const std::int64_t height = bias == nullptr ? 1 : rows, width = bias == nullptr ? rows * columns : columns;
+    for_each_stretch<S>(thread, height, width, is_wide<S>(width, x, y, z),
+                        [&]<int N>(std::int64_t row, std::int64_t c) {
+                          const std::int64_t at = row * width + c;
+                          float sums[N], branch[N];
+                          load_all(sums, x + at);
+                          load_all(branch, y + at);
+                          for (int j = 0; j < N; ++j) sums[j] += branch[j] + (bias == nullptr ? 0.0F : bias[c + j]);
+                          store_all(z + at, sums);
+                        });
   }
 };
 

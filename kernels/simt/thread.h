@@ -30,18 +30,24 @@ PLUMB_SIMT void for_each_element(const Thread& thread, std::int64_t elements, co
     body(i);
 }
 
-/// Combines the block's values pairwise (lane i with i + lanes/2, and so on) and returns the result to all lanes. Every
-/// lane must call it.
+/// Combines the block's values and returns the result to all lanes. Every lane must call it. With n the power of two at
+/// or above the root of `lanes`, lane i < n combines the values of lanes i, i + n, i + 2n, ..., and then every lane
+/// combines these n results in ascending order.
 template <class Thread, class Combine>
 PLUMB_SIMT float combine_over_block(const Thread& thread, float value, const Combine& combine) {
   float* shared = thread.shared();
+  int firsts = 1;
+  while (firsts * firsts < thread.lanes()) firsts *= 2;
   shared[thread.lane()] = value;
   thread.sync();
-  for (int half = thread.lanes() / 2; half > 0; half /= 2) {
-    if (thread.lane() < half) shared[thread.lane()] = combine(shared[thread.lane()], shared[thread.lane() + half]);
-    thread.sync();
+  if (thread.lane() < firsts) {
+    float own = value;
+    for (int i = thread.lane() + firsts; i < thread.lanes(); i += firsts) own = combine(own, shared[i]);
+    shared[thread.lane()] = own;
   }
-  const float result = shared[0];
+  thread.sync();
+  float result = shared[0];
+  for (int i = 1; i < firsts; ++i) result = combine(result, shared[i]);
   thread.sync();  // before any lane writes there again
   return result;
 }

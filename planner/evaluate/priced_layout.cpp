@@ -150,7 +150,7 @@ std::vector<Segment> tied_reduction(const Pricing& pricing, const ProcessGrid& g
   if (!model.tied_embeddings || first_rank == last_rank) return {};
   const LinkCost link =
       pipeline_link(pricing.collectives(), grid, first_rank, last_rank, pricing.cluster().devices_per_node);
-  const std::int64_t rows = (model.vocab + grid.tensor - 1) / grid.tensor;
+  const std::int64_t rows = share(std::get<HeadLayer>(pricing.layers().back()).vocab, grid.tensor);
   const std::int64_t bytes = rows * model.hidden * bytes_per_element(pricing.training().gradient_precision);
   const CollectivePrices over_link{.node = link};
   const Seconds time =

@@ -56,7 +56,6 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
       cluster_(cluster),
       training_(training),
       assumable_(std::move(assumable)),
-      layers_(model.graph ? std::vector<Layer>{} : model_layers(model)),
       graph_(graph_tables(model, training)),
       kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
       collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))),
@@ -69,6 +68,7 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
   if (!training_.stack && !assumable_.empty() && assumed_stack(model_, cluster_, {})) {
     training_.stack_assumed = "by layout, model and device";
   }
+  if (!model.graph) layers_ = model_layers(model, is_of_own_executor(training_) ? kOwnVocabMultiple : 1);
   for (const Layer& layer : layers_) {
     const auto known = std::ranges::find(kinds_, layer);
     kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));

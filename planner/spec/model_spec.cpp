@@ -176,8 +176,9 @@ TransformerLayer block_of(const ModelSpec& model, std::int64_t index) {
   return layer;
 }
 
-HeadLayer head_of(const ModelSpec& model) {
-  return {.vocab = model.vocab,
+HeadLayer head_of(const ModelSpec& model, std::int64_t rows) {
+  return {.vocab = rows,
+          .padding = rows - model.vocab,
           .hidden = model.hidden,
           .norm = model.norm,
           .norm_epsilon = model.norm_epsilon,
@@ -187,21 +188,22 @@ HeadLayer head_of(const ModelSpec& model) {
 
 }  // namespace
 
-std::vector<Layer> model_layers(const ModelSpec& model) {
+std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple) {
   if (model.graph) return runnable_layers(graph_nodes(*model.graph));
   std::vector<Layer> layers;
   layers.reserve(static_cast<std::size_t>(model.layers) + 2);
-  layers.emplace_back(EmbeddingLayer{
-      .vocab = model.vocab, .hidden = model.hidden, .positions = model.positions, .dropout = model.dropout});
+  const std::int64_t rows = (model.vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
+  layers.emplace_back(
+      EmbeddingLayer{.vocab = rows, .hidden = model.hidden, .positions = model.positions, .dropout = model.dropout});
   for (std::int64_t index = 0; index < model.layers; ++index) layers.emplace_back(block_of(model, index));
-  layers.emplace_back(head_of(model));
+  layers.emplace_back(head_of(model, rows));
   return layers;
 }
 
 MissingKernels missing_kernels(const ModelSpec& model) {
   if (model.graph) return {};
   const MissingKernels of_block = missing_kernels(Layer(block_of(model, model.layers - 1)));
-  return of_block.part.empty() ? missing_kernels(Layer(head_of(model))) : of_block;
+  return of_block.part.empty() ? missing_kernels(Layer(head_of(model, model.vocab))) : of_block;
 }
 
 bool has_sequence(const ModelSpec& model) {

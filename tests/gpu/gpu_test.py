@@ -16,15 +16,33 @@ SHARINGS = [[], ["--sms", "all"], ["--cuda-graph"]]
 STEPS = "5"
 
 
+LIMIT_S = 60  # of one command
+
+
+class Fault(Exception):
+    pass
+
+
 def call(*arguments):
-    return subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=600)
+    try:
+        return subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired as late:
+        raise Fault(f"{' '.join(map(str, arguments[1:]))} was ended after {LIMIT_S} s") from late
 
 
 def losses(plumb, plan, schedule, backend, *options):
     result = call(plumb, "run", plan, "--backend", backend, "--schedule", schedule, "--steps", STEPS, "--json", *options)
     if result.returncode != 0:
-        sys.exit(f"{schedule} on {backend}: {result.stderr}")
+        raise Fault(f"exit {result.returncode} on {backend}: {result.stderr.strip()}")
     return json.loads(result.stdout)["losses"]
+
+
+def compare(reference, ours):
+    """Returns the largest relative difference of two lists of losses."""
+    worst = max(abs(a / b - 1) for a, b in zip(ours, reference, strict=True))
+    if not worst <= 1e-4:  # a loss that is no number differs, too
+        raise Fault(f"losses of the GPU {ours}, of the cpu {reference}")
+    return worst
 
 
 def main():
@@ -47,34 +65,48 @@ def main():
         asked = [("run", plan, "--backend", "cuda", "--steps", "1"), ("validate", plan, "--backend", "cuda", "--steps", "1"),
                  ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "10", "-o", cluster)]
         answers = [call(plumb, *arguments) for arguments in asked]
-        if any(answer.returncode != 0 for answer in answers):
-            expected = "there is no GPU here" if len(sys.argv) == 3 else "there is no libplumb_cuda.so beside the tool"
-            for tried in answers:
-                if tried.returncode != 1 or tried.stdout or tried.stderr.count("\n") != 1 or "use --backend cpu" not in tried.stderr:
-                    sys.exit(f"no plain refusal: status {tried.returncode}, {tried.stdout}{tried.stderr}")
-                if expected not in tried.stderr:
-                    sys.exit(f"not this refusal, but \"{expected}\": {tried.stderr}")
+        expected = "there is no GPU here" if len(sys.argv) == 3 else "there is no libplumb_cuda.so beside the tool"
+        if len(sys.argv) == 2 or any(expected in answer.stderr for answer in answers):
+            for answer in answers:
+                if answer.returncode != 1 or answer.stdout or answer.stderr.count("\n") != 1 or "use --backend cpu" not in answer.stderr:
+                    sys.exit(f"no plain refusal: status {answer.returncode}, {answer.stdout}{answer.stderr}")
+                if expected not in answer.stderr:
+                    sys.exit(f"not this refusal, but \"{expected}\": {answer.stderr}")
             print(f"skipped: {answers[0].stderr.strip()}")
             sys.exit(77)
-        passed = 0
-        for schedule, stages, own in [(schedule, *sized) for schedule in SCHEDULES for sized in zip(STAGES, (plan, deeper), strict=True)]:
-            reference = losses(plumb, own, schedule, "cpu")
-            for sharing in SHARINGS:
-                ours = losses(plumb, own, schedule, "cuda", *sharing)
-                worst = max(abs(a / b - 1) for a, b in zip(ours, reference, strict=True))
-                if worst > 1e-4:
-                    sys.exit(f"{schedule} {stages} {sharing}: losses of the GPU {ours}, of the cpu {reference}")
-                print(f"{schedule} {' '.join(sharing)} on {stages} stages: {STEPS} steps, losses within {worst:.1e} of the cpu's")
+        passed, failed = 0, 0
+
+        def tried(name, case):
+            nonlocal passed, failed
+            try:
+                print(f"{name}: {case()}", flush=True)
                 passed += 1
-        measured = folder / "measured.json"
-        planned = call(plumb, "plan", "llama-nano", cluster, "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", measured)
-        validated = call(plumb, "validate", measured, "--backend", "cuda", "--steps", STEPS)
-        if planned.returncode != 0 or validated.returncode != 0:
-            sys.exit(f"a calibrated prediction: {planned.stderr}{validated.stderr}")
-        print(validated.stdout)
-        passed += 1
-    print(f"[cases] {passed} passed, 0 failed")
+            except Fault as fault:
+                print(f"{name} failed: {fault}", flush=True)
+                failed += 1
+
+        for schedule in SCHEDULES:
+            for stages, own in zip(STAGES, (plan, deeper), strict=True):
+                reference = losses(plumb, own, schedule, "cpu")
+                for sharing in SHARINGS:
+                    def compared():
+                        worst = compare(reference, losses(plumb, own, schedule, "cuda", *sharing))
+                        return f"{STEPS} steps, losses within {worst:.1e} of the cpu's"
+
+                    tried(f"{schedule} {' '.join(sharing)} on {stages} stages", compared)
+
+        def validated():
+            measured = folder / "measured.json"
+            planned = call(plumb, "plan", "llama-nano", cluster, "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", measured)
+            answer = call(plumb, "validate", measured, "--backend", "cuda", "--steps", STEPS)
+            if planned.returncode != 0 or answer.returncode != 0:
+                raise Fault(planned.stderr + answer.stderr)
+            return answer.stdout
+
+        tried("a calibrated prediction", validated)
+        print(f"[cases] {passed} passed, {failed} failed")
+        return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

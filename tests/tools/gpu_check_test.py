@@ -127,7 +127,7 @@ class GpuCheck(unittest.TestCase):
                          '("kernels and calibration, 4 stages": failed)')
 
     def test_one_that_is_ended_leaves_a_report_and_nothing_that_runs(self):
-        tool = self.program("plumb", TOOL.replace("sleep 60 &", 'echo $$ > "$0.pid"; sleep 60 &'))
+        tool = self.program("plumb", TOOL.replace("sleep 60 &", 'echo $$ > "$0.new"; mv "$0.new" "$0.pid"; sleep 60 &'))
         with self.started("--tool", tool, "--only", "gpipe, 2 stages") as check:
             (self.root / "out").mkdir(exist_ok=True)
             (self.root / "out" / "gpu2.json").write_text("{}")  # a step that --only leaves out makes it
@@ -235,7 +235,8 @@ class GpuCheck(unittest.TestCase):
         statuses = {step["why"] for step in self.report()["steps"]}
         self.assertEqual(statuses, {str(self.root / "out" / f"{name}.plan.json") + " is not there"
                                     for name in [f"{s}-{r}" for r in (2, 4) for s in
-                                                 ("1f1b", "interleaved", "gpipe", "zb-h1", "zb-v", "pipedream")]})
+                                                 ("1f1b", "interleaved", "gpipe", "zb-h1", "zb-v", "pipedream")] +
+                                    ["gpt2-1f1b-1", "llama-3.2-1b-1f1b-1", "gpt2-medium-1f1b-4", "gpt2-medium-zb-h1-4"]})
         answer = self.check("--tool", tool, "--total", "0", "--only", "version")
         self.assertEqual(answer.returncode, 1)
         self.assertEqual(self.report()["steps"][0]["why"], "the time for all steps was over")

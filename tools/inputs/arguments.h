@@ -185,7 +185,7 @@ struct ReplayArguments {
 
 /// A network (layer_models.h) that is run without a plan.
 struct LayerModelArguments {
-  std::string split = "uniform";  ///< executor/division/layer_split.h
+  std::string split = "uniform";  ///< tools/runs/layer_split.h
   std::string images;             ///< a file in CIFAR-10's binary form; empty: made-up samples
   bool normalise = false;         ///< the images are normalised
   std::int64_t microbatch = 1;    ///< samples of a micro-batch

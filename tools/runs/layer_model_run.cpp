@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "executor/division/layer_split.h"
 #include "schedules/error.h"
 #include "schedules/limits.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 #include "tools/runs/layer_models.h"
+#include "tools/runs/layer_split.h"
 #include "tools/runs/run_layout.h"
 
 namespace plumb { inline namespace tools {

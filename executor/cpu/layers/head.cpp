@@ -30,7 +30,7 @@ class CpuHead : public CpuLayer {
   CpuHead(const HeadLayer& layer, const TensorSeat& seat)
       : layer_(std::get<HeadLayer>(divide_layer(layer, seat.ranks))),
         seat_(seat),
-        whole_vocab_(layer.vocab),
+        tokens_(layer.vocab - layer.padding),
         norm_gain_(parameter_offset(layer_, "norm.gain")),
         norm_bias_(parameter_offset(layer_, "norm.bias")),
         projection_(parameter_offset(layer_, "projection.weight")) {}
@@ -102,16 +102,16 @@ class CpuHead : public CpuLayer {
   double loss_of(const LayerCall& call, const Tensor& targets, Tensor& logits) const {
     const CpuContext& context = call.context;
     const std::int64_t rows = tokens_of(context.work);
-    if (seat_.ranks == 1)
+    if (seat_.ranks == 1 && tokens_ == layer_.vocab)
       return context.kernels.cross_entropy(logits.data(), targets.tokens(), rows, layer_.vocab, call.gradient_scale);
     const std::int64_t first = seat_.rank * layer_.vocab;
     const VocabPart part{.rows = rows,
                          .columns = layer_.vocab,
                          .first = first,
-                         .valid = std::clamp<std::int64_t>(whole_vocab_ - first, 0, layer_.vocab)};
+                         .valid = std::clamp<std::int64_t>(tokens_ - first, 0, layer_.vocab)};
     Tensor parts = context.pool->take(seat_.ranks * 3 * rows);
     cross_entropy_parts(parts.data() + seat_.rank * 3 * rows, logits.data(), targets.tokens(), part);
-    context.groups.tensor->run(all_gather(parts.values()));
+    if (seat_.ranks > 1) context.groups.tensor->run(all_gather(parts.values()));
     return cross_entropy_from_parts(logits.data(), parts.data(), seat_.ranks, targets.tokens(), part,
                                     call.gradient_scale);
   }
@@ -122,7 +122,7 @@ class CpuHead : public CpuLayer {
 
   HeadLayer layer_;  // this rank's share
   TensorSeat seat_;
-  std::int64_t whole_vocab_;
+  std::int64_t tokens_;  // of the whole vocabulary
   std::int64_t norm_gain_, norm_bias_, projection_;
 };
 

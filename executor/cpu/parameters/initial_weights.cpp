@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "kernels/counter_random.h"
 
@@ -23,6 +25,20 @@ bool has_relu(const Layer& layer) {
 float deviation_of(const Layer& layer, const ParameterTensor& matrix) {
   if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) return kTableDeviation;
   return std::sqrt((has_relu(layer) ? 2.0F : 1.0F) / static_cast<float>(matrix.shape.back()));
+}
+
+/// Calls work(first, end) for stretches of [0, count), on all cores where there are enough elements. A model of a billion
+/// parameters takes a core most of a minute.
+template <class Work>
+void for_each_stretch(std::int64_t count, const Work& work) {
+  constexpr std::int64_t kFewest = std::int64_t{1} << 20;
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::int64_t stretches = std::clamp<std::int64_t>(count / kFewest, 1, cores);
+  const auto begin_of = [&](std::int64_t i) { return count / stretches * i + std::min(i, count % stretches); };
+  std::vector<std::jthread> others;
+  for (std::int64_t i = 1; i < stretches; ++i)
+    others.emplace_back([&work, first = begin_of(i), end = begin_of(i + 1)] { work(first, end); });
+  work(0, begin_of(1));
 }
 
 bool ends_with_gain(const std::string& name) {
@@ -57,10 +73,12 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
     const float deviation = deviation_of(layer, tensor);
     std::ranges::fill(values, 0.0F);
     for (const ElementRun& run : element_runs(layer, parameter, seat, experts))
-      for (std::int64_t i = 0; i < run.count; ++i)
-        values[static_cast<std::size_t>(run.local + i)] =
-            deviation *
-            standard_normal({kWeightStream, seed, key_layer, key_number, static_cast<std::uint64_t>(run.whole + i)});
+      for_each_stretch(run.count, [&](std::int64_t first, std::int64_t end) {
+        for (std::int64_t i = first; i < end; ++i)
+          values[static_cast<std::size_t>(run.local + i)] =
+              deviation *
+              standard_normal({kWeightStream, seed, key_layer, key_number, static_cast<std::uint64_t>(run.whole + i)});
+      });
   }
 }
 

@@ -154,10 +154,10 @@ void CallRecorder::embedding_backward(float* dtable, float* dpositions, const vo
   add([=, &layer](DeviceKernels& kernels) { kernels.embedding_backward(dtable, dpositions, dy, tokens, layer, work); });
 }
 
-void CallRecorder::cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
-                                 std::int64_t columns, float gradient_scale, const float* loss_scale) {
+void CallRecorder::cross_entropy(float* losses, void* logits, const std::int32_t* targets, const VocabPart& part,
+                                 float gradient_scale, const float* loss_scale) {
   add([=](DeviceKernels& kernels) {
-    kernels.cross_entropy(losses, logits, targets, rows, columns, gradient_scale, loss_scale);
+    kernels.cross_entropy(losses, logits, targets, part, gradient_scale, loss_scale);
   });
 }
 

@@ -76,7 +76,7 @@ class CallRecorder final : public DeviceKernels {
                          const EmbeddingLayer& layer, const LayerWork& work) override;
   void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
                           const EmbeddingLayer& layer, const LayerWork& work) override;
-  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, const VocabPart& part,
                      float gradient_scale, const float* loss_scale) override;
   void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
                            const VocabPart& part) override;

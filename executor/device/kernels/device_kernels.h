@@ -113,9 +113,9 @@ class DeviceKernels : public DeviceExpertKernels,
                                   const EmbeddingLayer& layer, const LayerWork& work) = 0;
 
   /// Writes the loss of each row, and replaces the logits by their gradient times `gradient_scale` and the loss scale
-  /// (null: 1). losses: [rows]
-  virtual void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
-                             std::int64_t columns, float gradient_scale, const float* loss_scale) = 0;
+  /// (null: 1); it is 0 in the padding. The part is the whole vocabulary, from its first token on. losses: [rows]
+  virtual void cross_entropy(float* losses, void* logits, const std::int32_t* targets, const VocabPart& part,
+                             float gradient_scale, const float* loss_scale) = 0;
 
   /// Compute the same where a tensor group shares the vocabulary: first the parts [3, T] of the own columns, then, from
   /// the parts of all ranks, the loss and the gradient.

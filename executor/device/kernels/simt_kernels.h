@@ -7,12 +7,14 @@
 //   launch_warps(body)                         enqueues a body for tensor cores (kernels/simt/warp.h)
 //   copy(to, from, bytes)
 //   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
+//   scratch()                                  kScratchFloats floats, which the next product may overwrite
 //   and, if its products include the operation that follows them, all three *_with_* of cuda/matrix_products.h
 //
 // and runs all of it in order. The code is written once: a GPU's stream runs it (executor/cuda), and the tests run it
 // on the host.
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "executor/device/kernels/simt_image_kernels.h"
@@ -30,6 +32,8 @@
 #include "kernels/simt/rotary.h"
 
 namespace plumb { inline namespace executor {
+
+inline constexpr std::int64_t kScratchFloats = std::int64_t{4} << 20;  ///< of Launcher::scratch()
 
 template <class S, class Launcher>
 class SimtKernels final : public SimtImageKernels<S, Launcher> {
@@ -107,13 +111,19 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   }
   void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
                      const DeviceNorm& norm, const NormSize& size) override {
-    launcher_.launch(simt::NormParameterGradient<S>{.dgain = dgain,
-                                                    .dbias = dbias,
-                                                    .dy = stored(dy),
-                                                    .x = stored(x),
-                                                    .mean = norm.mean,
-                                                    .rstd = norm.rstd,
-                                                    .size = size},
+    const std::int64_t groups = sum_groups(size.rows, 2 * size.columns);
+    float* const gains = launcher_.scratch();
+    float* const biases = dbias == nullptr ? nullptr : gains + groups * size.columns;
+    launcher_.launch(simt::NormParameterParts<S>{.gains = gains,
+                                                 .biases = biases,
+                                                 .dy = stored(dy),
+                                                 .x = stored(x),
+                                                 .mean = norm.mean,
+                                                 .rstd = norm.rstd,
+                                                 .size = size,
+                                                 .groups = groups},
+                     groups * stretches(size.columns, kSumColumns), kColumnLanes);
+    launcher_.launch(simt::NormParameterGradient{dgain, dbias, gains, biases, groups, size.columns},
                      stretches(size.columns, kSumColumns), kColumnLanes);
     launcher_.launch(simt::NormBackward<S>{.dx = stored(dx),
                                            .dy = stored(dy),
@@ -145,7 +155,11 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
     launcher_.launch_elements(simt::BiasForward<S>{stored(y), bias, rows, columns}, rows * columns);
   }
   void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override {
-    launcher_.launch(simt::BiasBackward<S>{dbias, stored(dy), rows, columns}, stretches(columns, kSumColumns),
+    const std::int64_t groups = sum_groups(rows, columns);
+    float* const parts = launcher_.scratch();
+    launcher_.launch(simt::BiasParts<S>{parts, stored(dy), rows, columns, groups},
+                     groups * stretches(columns, kSumColumns), kColumnLanes);
+    launcher_.launch(simt::ColumnSumOfParts{dbias, parts, groups, columns}, stretches(columns, kSumColumns),
                      kColumnLanes);
   }
   void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
@@ -203,16 +217,20 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
                           const EmbeddingLayer& layer, const LayerWork& work) override {
     const EmbeddingSize size = embedding_size(layer, work);
-    launcher_.launch(simt::EmbeddingBackward<S>{dtable, stored(dy), tokens, size}, size.tokens,
-                     lanes_for(size.columns));
+    assert(size.tokens <= kScratchFloats / 2);
+    auto* const order = reinterpret_cast<std::int32_t*>(launcher_.scratch());
+    std::int32_t* const occurrences = order + size.tokens;
+    launcher_.launch(simt::TokenOrder{order, occurrences, tokens, size.tokens}, size.tokens, kColumnLanes);
+    launcher_.launch(simt::EmbeddingBackward<S>{dtable, stored(dy), tokens, order, occurrences, size},
+                     size.tokens * stretches(size.columns, kColumnLanes), kColumnLanes);
     if (dpositions == nullptr) return;
     launcher_.launch(simt::PositionBackward<S>{dpositions, stored(dy), size}, size.sequence, lanes_for(size.columns));
   }
 
-  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, const VocabPart& part,
                      float gradient_scale, const float* loss_scale) override {
-    launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, rows, columns, gradient_scale, loss_scale},
-                     rows, lanes_for(columns));
+    launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, part, gradient_scale, loss_scale},
+                     part.rows, lanes_for(part.columns));
   }
 
   void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
@@ -240,16 +258,22 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   static constexpr int kAttentionLanes = 128;  // keys of a tile
   static constexpr int kFewestLanes = 32, kMostLanes = 1024;
 
+  /// Returns the groups of rows whose `sums` are taken apart: of 64 rows or more, 128 groups at most, and no more than
+  /// the scratch has room for. It decides the order of a sum, and so depends on nothing but sizes.
+  static std::int64_t sum_groups(std::int64_t rows, std::int64_t sums) {
+    constexpr std::int64_t kRows = 64, kMost = 128;
+    return std::clamp<std::int64_t>(std::min(rows / kRows, kScratchFloats / sums), 1, kMost);
+  }
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
   static EmbeddingSize embedding_size(const EmbeddingLayer& layer, const LayerWork& work) {
     return {work.microbatch * work.sequence, work.sequence, layer.hidden};
   }
 
-  /// Returns the number of lanes, a power of two, so that each has four columns at most (more where kMostLanes limits
+  /// Returns the number of lanes, a power of two, so that each has eight columns at most (more where kMostLanes limits
   /// them).
   static int lanes_for(std::int64_t columns) {
     int lanes = kFewestLanes;
-    while (lanes < kMostLanes && lanes * 4 < columns) lanes *= 2;
+    while (lanes < kMostLanes && lanes * 8 < columns) lanes *= 2;
     return lanes;
   }
 };

@@ -48,8 +48,8 @@ class DeviceHead : public DeviceLayer {
     call.kernels.linear_forward(address_of(call, logits_), all_norm_output(call, gathered_),
                                 call.weights + projection_bytes_, {rows_, layer_.vocab, h});
     if (ranks_ > 1) return take_loss(call);
-    call.kernels.cross_entropy(call.losses, address_of(call, logits_), call.targets, rows_, layer_.vocab,
-                               call.gradient_scale, call.loss_scale);
+    call.kernels.cross_entropy(call.losses, address_of(call, logits_), call.targets, part_, call.gradient_scale,
+                               call.loss_scale);
   }
 
   void rebuild_cheap(const DeviceLayerCall& call) const override {

@@ -19,7 +19,8 @@ class DeviceLoss : public DeviceLayer {
   void forward(const DeviceLayerCall& call, void*) const override {
     void* const predictions = address_of(call, predictions_);
     if (layer_.loss == LossKind::kCrossEntropy)
-      call.kernels.cross_entropy(call.losses, predictions, call.targets, rows_, layer_.width, call.gradient_scale,
+      call.kernels.cross_entropy(call.losses, predictions, call.targets,
+                                 {.rows = rows_, .columns = layer_.width, .valid = layer_.width}, call.gradient_scale,
                                  call.loss_scale);
     else
       call.kernels.squared_error(call.losses, predictions, call.sample_targets, rows_, layer_.width,

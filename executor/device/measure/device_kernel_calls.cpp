@@ -180,8 +180,8 @@ void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperan
     case KernelKind::kEmbeddingBackward:
       return enqueue_embedding(kernels, call, with);
     case KernelKind::kCrossEntropy:
-      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.integers(), s[0], s[1], 1,
-                                   nullptr);
+      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.integers(),
+                                   {.rows = s[0], .columns = s[1], .valid = s[1]}, 1, nullptr);
     case KernelKind::kCopy:
       return kernels.copy(with.stored(s[0]), with.stored(s[0]), s[0] * with.element_bytes());
     default:

@@ -13,7 +13,7 @@ DeviceTensorShare tensor_share(const DeviceStageOptions& options, const Layer& l
   const auto* head = std::get_if<HeadLayer>(&layer);
   return {.ranks = options.tensor.ranks,
           .rank = options.tensor.rank,
-          .whole_vocabulary = head == nullptr ? 0 : head->vocab,
+          .whole_vocabulary = head == nullptr ? 0 : head->vocab - head->padding,
           .kv_sharers = kv_sharers(layer, options.tensor.ranks),
           .context = options.context,
           .experts = options.experts,

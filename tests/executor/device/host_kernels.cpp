@@ -40,6 +40,10 @@ class HostLauncher {
   void copy(void* to, const void* from, std::int64_t bytes) {
     enqueue_([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
   }
+  float* scratch() {
+    if (scratch_ == nullptr) scratch_ = std::make_shared_for_overwrite<float[]>(kScratchFloats);
+    return scratch_.get();
+  }
   void forward(S* y, const S* x, const S* weight, const GemmSize& size) {
     enqueue_([=, products = products_] { products->forward(y, x, weight, size); });
   }
@@ -83,6 +87,7 @@ class HostLauncher {
 
   HostEnqueue enqueue_;
   std::shared_ptr<Products> products_;
+  std::shared_ptr<float[]> scratch_;
 };
 
 template <class S>

@@ -99,9 +99,8 @@ class NotedKernels final : public DeviceKernels {
                           const LayerWork& work) override {
     add(KernelKind::kEmbeddingBackward, {work.microbatch * work.sequence, layer.hidden, dpositions != nullptr ? 1 : 0});
   }
-  void cross_entropy(float*, void*, const std::int32_t*, std::int64_t rows, std::int64_t columns, float,
-                     const float*) override {
-    add(KernelKind::kCrossEntropy, {rows, columns});
+  void cross_entropy(float*, void*, const std::int32_t*, const VocabPart& part, float, const float*) override {
+    add(KernelKind::kCrossEntropy, {part.rows, part.columns});
   }
   void cross_entropy_parts(float*, const void*, const std::int32_t*, const VocabPart& part) override {
     other("cross_entropy_parts", {part.rows, part.columns});

@@ -19,8 +19,12 @@ void check_bias() {
   CHECK(relative_difference(widened_all(y), expected) < tolerance<S>());
   Values dbias = bias, own_dbias = bias;
   bias_backward(dbias.data(), widened_all(y).data(), kRows, kColumns);
-  run_on_host(simt::BiasBackward<S>{own_dbias.data(), y.data(), kRows, kColumns}, kBlocks, kLanes);
-  CHECK(relative_difference(own_dbias, dbias) < kFloatTolerance);
+  for (const std::int64_t groups : {1, 4, 5}) {  // 13 rows are not divided evenly
+    Values parts(static_cast<std::size_t>(groups * kColumns)), sums = own_dbias;
+    run_on_host(simt::BiasParts<S>{parts.data(), y.data(), kRows, kColumns, groups}, kBlocks, kLanes);
+    run_on_host(simt::ColumnSumOfParts{sums.data(), parts.data(), groups, kColumns}, kBlocks, kLanes);
+    CHECK(relative_difference(sums, dbias) < kFloatTolerance);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "kernels/simt/embedding.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include <doctest/doctest.h>
 
 #include "tests/kernels/simt/stored.h"
@@ -27,7 +30,15 @@ void check_embedding() {
          dpositions = random_values(kSize.sequence * kSize.columns, 5);
   Values own_dtable = dtable, own_dpositions = dpositions;
   embedding_backward(dtable.data(), dpositions.data(), widened_all(dy).data(), tokens.data(), kSize);
-  run_on_host(simt::EmbeddingBackward<S>{own_dtable.data(), dy.data(), tokens.data(), kSize}, kBlocks, kLanes);
+  std::vector<std::int32_t> order(kSize.tokens, -1), occurrences(kSize.tokens, -1);
+  run_on_host(simt::TokenOrder{order.data(), occurrences.data(), tokens.data(), kSize.tokens}, kBlocks, kLanes);
+  std::vector<std::int32_t> sorted(kSize.tokens);
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::ranges::stable_sort(sorted, {}, [&](std::int32_t t) { return tokens[static_cast<std::size_t>(t)]; });
+  CHECK(order == sorted);
+  run_on_host(
+      simt::EmbeddingBackward<S>{own_dtable.data(), dy.data(), tokens.data(), order.data(), occurrences.data(), kSize},
+      kBlocks, kLanes);
   run_on_host(simt::PositionBackward<S>{own_dpositions.data(), dy.data(), kSize}, kBlocks, kLanes);
   CHECK(own_dtable == dtable);  // the same sums in the same order
   CHECK(own_dpositions == dpositions);

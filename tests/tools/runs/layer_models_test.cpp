@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/division/layer_split.h"
 #include "executor/run.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
+#include "tools/runs/layer_split.h"
 
 namespace plumb::test {
 namespace {

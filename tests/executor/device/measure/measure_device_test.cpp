@@ -116,6 +116,17 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
   CHECK(least.measurement.samples.size() == kinds.size() - 1 + 5 + 3);
 }
 
+TEST_CASE("products are measured before sums that take longer, though they have more operations") {
+  DeviceMeasureOptions options = small_options(1, {});
+  const KernelCall sum = kernel_call(KernelKind::kResidualAdd, {512, 512});
+  options.kernels = {sum, kernel_call(KernelKind::kGemm, {128, 64, 64, 1, 0})};
+  HostMachine machine;
+  const DeviceMeasurement measured = measure_device(machine, options);
+  REQUIRE(measured.measurement.samples.size() >= 2);
+  CHECK(measured.measurement.samples[0].kernel == "gemm");
+  CHECK(measured.measurement.samples[1].shape == sum.shape);
+}
+
 TEST_CASE("a device's ladder has every kind and form of kernel, and a measurement needs a part and a time") {
   std::set<KernelKind> kinds;
   for (const KernelCall& call : device_kernel_ladder()) kinds.insert(call.kind);

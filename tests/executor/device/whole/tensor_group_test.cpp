@@ -45,6 +45,24 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("rows that pad a vocabulary train nothing: losses are those without them, on a device as on the CPU") {
+  for (const int tensor : {1, 2})
+    for (const std::vector<Layer>& model : {gpt_model(), llama_model()}) {
+      CAPTURE(tensor);
+      std::vector<Layer> padded = model;
+      std::get<EmbeddingLayer>(padded.front()).vocab += 6;
+      std::get<HeadLayer>(padded.back()).vocab += 6;
+      std::get<HeadLayer>(padded.back()).padding = 6;
+      const RunSpec spec = in_groups(padded, "1f1b", 2, tensor);
+      check_beside_cpu_in_any_order(spec);
+      const std::vector<double> losses = run(spec).losses;
+      const std::vector<double> without = run(in_groups(model, "1f1b", 2, 1)).losses;
+      REQUIRE(losses.size() == without.size());
+      for (std::size_t step = 0; step < losses.size(); ++step)
+        CHECK(losses[step] == doctest::Approx(without[step]).epsilon(1e-6));
+    }
+}
+
 TEST_CASE("kv heads that several tensor ranks on a device have get the sum of their gradients") {
   std::vector<Layer> model = llama_model();
   for (Layer& layer : model)

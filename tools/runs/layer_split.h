@@ -10,7 +10,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb { inline namespace executor {
+namespace plumb { inline namespace tools {
 
 /// Returns [stage][layer] consecutive layers; every stage has at least one. An input counts with the layer behind it
 /// and a loss with the layer before it. `rule` is one of
@@ -25,4 +25,4 @@ namespace plumb { inline namespace executor {
 /// numbers are not one of 1 or more for each stage or do not sum up to the layers.
 std::vector<std::vector<Layer>> split_layers(const std::vector<Layer>& model, int stages, std::string_view rule);
 
-}}  // namespace plumb::executor
+}}  // namespace plumb::tools

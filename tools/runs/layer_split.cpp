@@ -1,4 +1,4 @@
-#include "executor/division/layer_split.h"
+#include "tools/runs/layer_split.h"
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/pattern.h"
 
-namespace plumb { inline namespace executor {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// Returns the layers that stay together: an input with the layer behind it, a loss with the layer before it.
@@ -134,4 +134,4 @@ std::vector<std::vector<Layer>> split_layers(const std::vector<Layer>& model, in
   return parts;
 }
 
-}}  // namespace plumb::executor
+}}  // namespace plumb::tools

@@ -1,4 +1,4 @@
-#include "executor/division/layer_split.h"
+#include "tools/runs/layer_split.h"
 
 #include <doctest/doctest.h>
 
