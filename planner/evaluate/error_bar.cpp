@@ -71,7 +71,7 @@ std::string_view framework_known_name(FrameworkKnown known) {
 ErrorTraits error_traits(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                          FrameworkKnown framework) {
   return {.framework = framework,
-          .fp8 = training.precision == Precision::kFp8,
+          .fp8 = is_quantized(training.precision),
           .experts = model.experts > 0,
           .devices = cluster.devices,
           .device = cluster.device.name};

@@ -116,7 +116,8 @@ std::string text_at(const json& row, std::string_view path) {
 
 std::optional<Precision> precision_in(std::string_view text) {
   const std::string name = lower(text);
-  if (has(name, "fp4")) return std::nullopt;
+  if (has(name, "nvfp4")) return Precision::kNvfp4;
+  if (has(name, "fp4")) return std::nullopt;  // MXFP4 and others
   if (has(name, "fp8") || has(name, "float8")) return Precision::kFp8;
   if (has(name, "fp16")) return Precision::kFp16;
   if (has(name, "bf16")) return Precision::kBf16;

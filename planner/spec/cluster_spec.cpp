@@ -21,8 +21,8 @@ namespace {
 
 constexpr NodeHub kHubs[] = {NodeHub::kNvSwitch, NodeHub::kPcie, NodeHub::kMesh};
 
-constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16,
-                                     Precision::kFp8};
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16,
+                                     Precision::kFp16, Precision::kFp8,  Precision::kNvfp4};
 
 std::int64_t bytes_of_gib(StrictObject& object, std::string_view key, double gib) {
   constexpr double kLargestGib = 1e9;
@@ -55,6 +55,9 @@ std::map<std::string, AttentionRate> read_attention(StrictObject object) {
     StrictObject rate = object.object(name);
     rates[name] = {.forward = rate.fraction("forward"), .backward = rate.fraction("backward")};
     if (rate.has("half_sequence")) rates[name].half_sequence = rate.non_negative_number("half_sequence");
+    rates[name].backward_half_sequence = rate.has("backward_half_sequence")
+                                             ? rate.non_negative_number("backward_half_sequence")
+                                             : rates[name].half_sequence;
     rate.finish();
   }
   object.finish();
@@ -82,7 +85,10 @@ DeviceSpec read_device(StrictObject object) {
   }
   device.memory_bytes_per_second = object.positive_number("memory_bandwidth_gb_per_s") * kGiga;
   device.gemm_efficiency = object.fraction("gemm_efficiency");
-  if (object.has("fp8_gemm_efficiency")) device.fp8_gemm_efficiency = object.fraction("fp8_gemm_efficiency");
+  for (const Precision precision : {Precision::kFp8, Precision::kNvfp4}) {
+    const std::string key = fmt::format("{}_gemm_efficiency", precision_name(precision));
+    if (object.has(key)) device.quantized_gemm_efficiency[precision] = object.fraction(key);
+  }
   device.attention_efficiency = object.fraction("attention_efficiency");
   if (object.has("attention")) device.attention = read_attention(object.object("attention"));
   device.memory_efficiency = object.fraction("memory_efficiency");
@@ -164,7 +170,8 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("reserved_gib", static_cast<double>(device.reserved_bytes) / kGibibyte);
   put("memory_bandwidth_gb_per_s", device.memory_bytes_per_second / kGiga);
   put("gemm_efficiency", device.gemm_efficiency);
-  if (device.fp8_gemm_efficiency > 0) put("fp8_gemm_efficiency", device.fp8_gemm_efficiency);
+  for (const auto& [precision, efficiency] : device.quantized_gemm_efficiency)
+    put(fmt::format("{}_gemm_efficiency", precision_name(precision)), efficiency);
   put("attention_efficiency", device.attention_efficiency);
   for (const auto& entry : device.attention) {
     const auto figure = [&](const std::string& key, double value) {
@@ -174,6 +181,7 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
     figure("forward", entry.second.forward);
     figure("backward", entry.second.backward);
     figure("half_sequence", entry.second.half_sequence);
+    figure("backward_half_sequence", entry.second.backward_half_sequence);
   }
   put("memory_efficiency", device.memory_efficiency);
   put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);

@@ -27,11 +27,12 @@
 namespace plumb { inline namespace planner {
 
 /// Share of the peak that a fused attention kernel reaches on sequences of s tokens: efficiency * s / (s +
-/// half_sequence).
+/// half_sequence), each pass with its own.
 struct AttentionRate {
   double forward = 1;
   double backward = 1;
-  double half_sequence = 0;  ///< tokens
+  double half_sequence = 0;           ///< tokens
+  double backward_half_sequence = 0;  ///< tokens
 
   friend bool operator==(const AttentionRate&, const AttentionRate&) = default;
 };
@@ -43,8 +44,15 @@ struct DeviceSpec {
   std::int64_t reserved_bytes = 0;     ///< memory that driver and runtime take before the first tensor
   double memory_bytes_per_second = 0;  ///< rate of reads and writes together
   double gemm_efficiency = 1;          ///< share of the peak that a GEMM reaches where it fills the device
-  /// Share of the fp8 peak that fp8 products with their casts reach; 0: gemm_efficiency.
-  double fp8_gemm_efficiency = 0;
+  /// Share of their peak that fp8 and NVFP4 products with their casts reach; none: gemm_efficiency.
+  std::map<Precision, double> quantized_gemm_efficiency;
+
+  /// Returns the share that products reach in a precision.
+  double gemm_share(Precision precision) const {
+    const auto own = quantized_gemm_efficiency.find(precision);
+    return own == quantized_gemm_efficiency.end() ? gemm_efficiency : own->second;
+  }
+
   double attention_efficiency = 1;  ///< share of the peak that fused attention reaches (only the computed half counts)
   std::map<std::string, AttentionRate>
       attention;                   ///< [kernel] (spec/stack_spec.h); other kernels: attention_efficiency
@@ -122,8 +130,8 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 
 /// The JSON form of a cluster, with units in the keys:
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
-///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "fp8_gemm_efficiency", "attention_efficiency", "attention":
-///    {"flash2": {"forward", "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us",
+///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "fp8_gemm_efficiency", "nvfp4_gemm_efficiency", "attention_efficiency", "attention":
+///    {"flash2": {"forward", "backward", "half_sequence", "backward_half_sequence" (left out: the same)}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us",
 ///    "wave_fixed_us", "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile",
 ///    "collective_slowdown"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch",
 ///    "pcie" or "mesh" (a link for each pair; the bandwidth is that of all links of a device)}, "network":

@@ -14,7 +14,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-constexpr std::array<std::string_view, 5> kPrecisionNames = {"fp32", "tf32", "bf16", "fp16", "fp8"};
+constexpr std::array<std::string_view, 6> kPrecisionNames = {"fp32", "tf32", "bf16", "fp16", "fp8", "nvfp4"};
 constexpr std::array<std::string_view, 5> kOptimizerNames = {"adamw", "adamw-8bit", "adafactor", "lion", "sgd"};
 
 std::int64_t moment_bytes(Optimizer optimizer) {
@@ -41,11 +41,22 @@ std::int64_t bytes_per_element(Precision precision) {
   return precision == Precision::kFp32 || precision == Precision::kTf32 ? 4 : 2;
 }
 
+bool is_quantized(Precision precision) {
+  return precision == Precision::kFp8 || precision == Precision::kNvfp4;
+}
+
+double quantized_bytes(Precision precision) {
+  constexpr double kScaleOfBlock = 1.0 / 16;  // one byte for 16 elements
+  if (precision == Precision::kNvfp4) return 0.5 + kScaleOfBlock;
+  return precision == Precision::kFp8 ? 1.0 : static_cast<double>(bytes_per_element(precision));
+}
+
 Precision precision_from_name(std::string_view name, std::string_view place) {
   for (std::size_t i = 0; i < kPrecisionNames.size(); ++i) {
     if (kPrecisionNames[i] == name) return static_cast<Precision>(i);
   }
-  throw SpecError(fmt::format("{}: there is no precision \"{}\": give fp32, tf32, bf16, fp16 or fp8", place, name));
+  throw SpecError(
+      fmt::format("{}: there is no precision \"{}\": give {}", place, name, fmt::join(kPrecisionNames, ", ")));
 }
 
 std::string_view optimizer_name(Optimizer optimizer) {

@@ -14,8 +14,9 @@
 
 namespace plumb { inline namespace planner {
 
-/// tf32: fp32 tensors, products on tensor cores. fp8: products in fp8, weights and activations otherwise bf16.
-enum class Precision : std::uint8_t { kFp32, kTf32, kBf16, kFp16, kFp8 };
+/// tf32: fp32 tensors, products on tensor cores. fp8, nvfp4: products of quantized weights and activations, which are
+/// otherwise bf16. NVFP4 has 4-bit elements with an 8-bit scale for each 16 of them (NVIDIA 2025).
+enum class Precision : std::uint8_t { kFp32, kTf32, kBf16, kFp16, kFp8, kNvfp4 };
 enum class Optimizer : std::uint8_t { kAdamW, kAdamW8Bit, kAdafactor, kLion, kSgd };
 
 struct TrainingSpec {
@@ -34,11 +35,18 @@ struct TrainingSpec {
 
 bool is_of_own_executor(const TrainingSpec& training);
 
-/// Returns "fp32", "tf32", "bf16", "fp16" or "fp8".
+/// Returns "fp32", "tf32", "bf16", "fp16", "fp8" or "nvfp4".
 std::string_view precision_name(Precision precision);
 
 /// Returns the bytes of a weight or an activation: 4 for fp32 and tf32, otherwise 2.
 std::int64_t bytes_per_element(Precision precision);
+
+/// Returns true if products of weights run on quantized copies: fp8 and nvfp4.
+bool is_quantized(Precision precision);
+
+/// Returns the bytes of an element that is kept or sent quantized, scales of blocks included; bytes_per_element() where
+/// nothing is quantized.
+double quantized_bytes(Precision precision);
 
 /// Returns "adamw", "adamw-8bit", "adafactor", "lion" or "sgd" (with momentum).
 std::string_view optimizer_name(Optimizer optimizer);

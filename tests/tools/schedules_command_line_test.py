@@ -4,6 +4,7 @@
 usage: schedules_command_line_test.py PLUMB
 """
 import json
+import pathlib
 
 from command_line import CommandLineTest, plumb, run_cases
 
@@ -171,7 +172,7 @@ class Schedules(CommandLineTest):
         self.assertIn("valid", self.done("schedule", "check", as_text))
 
     def test_simulate_shares_links_and_says_so(self):
-        layout = ("simulate", "gpt2-medium", "h100:32", "--global-batch", 64, "--layout",
+        layout = ("simulate", "llama-2-7b", "h100:32", "--global-batch", 64, "--layout",
                   "tp=8,pp=2,dp=2,mbs=1,zero=0,v=2,schedule=interleaved")
         shared = self.json(*layout)
         self.assertEqual(shared["engine"], "events")
@@ -186,6 +187,19 @@ class Schedules(CommandLineTest):
         self.assertGreater(self.json(*layout, "--degrade", "nic:node3=0.5")["makespan_s"], shared["makespan_s"])
         self.refused(1, *layout, "--slow", "rank=32:0.8", says=["rank 32", "0 to 31"])
         self.refused(1, *layout, "--degrade", "nic:node4=0.5", says=["node 4", "0 to 3"])
+
+    def test_small_layers_under_tensor_parallelism_wait_for_the_host(self):
+        stack = json.loads((pathlib.Path(__file__).parents[2] / "tools" / "specs" / "stacks" / "nemo.json").read_text())
+        at_once = self.folder / "at_once.json"
+        at_once.write_text(json.dumps({**stack, "kernel_launch_us": 0}))
+        for model, devices, factor in (("gpt2-medium", 8, 1.5), ("llama-3-70b", 64, 1)):
+            layout = ("simulate", model, f"h100:{devices}", "--global-batch", devices, "--seq", 1024, "--layout",
+                      f"tp=8,pp={devices // 8},dp=1,mbs=1,sp=1,zero=0,schedule=1f1b", "--stack")
+            launched, free = (self.json(*layout, named)["makespan_s"] for named in ("nemo", at_once))
+            if factor > 1:
+                self.assertGreater(launched, factor * free)
+            else:
+                self.assertAlmostEqual(launched / free, 1, delta=0.02)
 
     def test_simulate_takes_a_topology_of_the_users_own(self):
         layout = ("simulate", "gpt2-medium", "h100:16", "--global-batch", 32, "--layout",

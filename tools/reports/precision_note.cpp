@@ -21,12 +21,13 @@ std::string reason_of(const Plan& plan) {
 
 std::string slower_than_bf16(const Plan& plan, const StepSums& predicted) {
   const auto& peaks = plan.cluster.device.peak_flops_per_second;
-  if (plan.training.precision != Precision::kFp8 || !peaks.contains(Precision::kBf16)) return "";
+  if (!is_quantized(plan.training.precision) || !peaks.contains(Precision::kBf16)) return "";
   Plan wide = plan;
   wide.training.precision = Precision::kBf16;
   const Evaluation other = evaluate(wide, {.record_timeline = false});
   if (!other.exists || predicted.makespan <= other.simulation.makespan) return "";
-  return fmt::format("fp8 is {:.1f} % slower than bf16 in this layout ({} a step): {}",
+  return fmt::format("{} is {:.1f} % slower than bf16 in this layout ({} a step): {}",
+                     precision_name(plan.training.precision),
                      100 * (to_seconds(predicted.makespan) / to_seconds(other.simulation.makespan) - 1),
                      duration_text(to_seconds(other.simulation.makespan).count()), reason_of(plan));
 }

@@ -33,7 +33,7 @@ void require_cpu_layout(const Plan& plan) {
     refuse(fmt::format("experts over etp={} and tp={} ranks", layout.expert_tensor, layout.tensor),
            fmt::format("plan with --layout etp={}", layout.tensor));
   const Precision precision = plan.training.precision;
-  if (precision == Precision::kTf32 || precision == Precision::kFp8)
+  if (precision == Precision::kTf32 || is_quantized(precision))
     refuse(fmt::format("{}", precision_name(precision)), "plan with --precision fp32, bf16 or fp16");
   if (bytes_per_element(plan.training.gradient_precision) != 4)
     refuse(fmt::format("gradients in {}", precision_name(plan.training.gradient_precision)),

@@ -57,7 +57,7 @@ struct LayerOps {
 /// Bytes of one element.
 struct ElementBytes {
   double activation = 2;
-  double gathered = 2;  ///< of a tensor that a tensor group gathers: 1 if quantized before
+  double gathered = 2;  ///< of a tensor that a tensor group gathers: fewer if quantized before
   double gradient = 4;  ///< of the buffer where weight gradients accumulate
   double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
 };

@@ -25,13 +25,13 @@ double grouped_share(const KernelPrices& prices, const StackSpec& stack, const D
   if (!kernel.routed || kernel.wide) return 1;
   const double rows = kernel.form == GemmForm::kWeightGrad ? kernel.shape.k : kernel.shape.m;
   const double filled = measured || stack.expert_half_rows <= 0 ? 1 : rows / (rows + stack.expert_half_rows);
-  return filled * (prices.quantized || kernel.biased ? stack.expert_gemm_share : 1);
+  return filled * (prices.quantized_bytes > 0 || kernel.biased ? stack.expert_gemm_share : 1);
 }
 
 Seconds gemm_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
   const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
   const double grouped = grouped_share(prices, stack, kernel, !by_form.empty());
-  const double narrow = prices.peak_flops_per_second * grouped * (prices.quantized ? stack.fp8_gemm_factor : 1);
+  const double narrow = prices.peak_flops_per_second * grouped * (prices.quantized_bytes > 0 ? stack.fp8_gemm_factor : 1);
   const double peak = kernel.batched || kernel.wide ? prices.wide_flops_per_second : narrow;
   const Seconds modelled =
       gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);
@@ -51,8 +51,8 @@ Seconds attention_kernel_time(const KernelPrices& prices, const StackSpec& stack
   if (const auto known = device.attention.find(std::string(attention_kernel_name(stack.attention)));
       known != device.attention.end()) {
     const AttentionRate& known_rate = known->second;
-    rate = (forward ? known_rate.forward : known_rate.backward) * kernel.sequence /
-           (kernel.sequence + known_rate.half_sequence);
+    const double half = forward ? known_rate.half_sequence : known_rate.backward_half_sequence;
+    rate = (forward ? known_rate.forward : known_rate.backward) * kernel.sequence / (kernel.sequence + half);
   }
   return device.kernel_fixed +
          Seconds{std::max(kernel.flops / (prices.wide_flops_per_second * rate), kernel.bytes / memory_rate(device))};

@@ -129,9 +129,8 @@ std::vector<KernelSample> samples_of(const ClusterSpec& cluster, std::string_vie
 }
 
 void require_below_peak(const DeviceSpec& device, Precision precision, const StackSpec& stack) {
-  if (precision != Precision::kFp8) return;
-  const double reached = device.fp8_gemm_efficiency > 0 ? device.fp8_gemm_efficiency : device.gemm_efficiency;
-  const double share = reached * stack.fp8_gemm_factor;
+  if (!is_quantized(precision)) return;
+  const double share = device.gemm_share(precision) * stack.fp8_gemm_factor;
   if (share <= 1) return;
   throw SpecError(
       fmt::format("stack {}: fp8_gemm_factor {} makes products {:.3g} times as fast as {}'s peak: the mapping is wrong",
@@ -150,15 +149,14 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
         fmt::format("device {} has no peak_tflops for {}: train in {}, or give the figure in the cluster's file",
                     cluster.device.name, precision_name(precision), known));
   }
-  const auto wide = precision == Precision::kFp8 ? cluster.device.peak_flops_per_second.find(Precision::kBf16) : peak;
+  const auto wide = is_quantized(precision) ? cluster.device.peak_flops_per_second.find(Precision::kBf16) : peak;
   const DeviceSpec& device = cluster.device;
-  const bool own_rate = precision == Precision::kFp8 && device.fp8_gemm_efficiency > 0;
   if (training.stack) require_below_peak(cluster.device, precision, *training.stack);
   KernelPrices prices{
       .device = cluster.device,
-      .peak_flops_per_second = peak->second * (own_rate ? device.fp8_gemm_efficiency / device.gemm_efficiency : 1),
+      .peak_flops_per_second = peak->second * device.gemm_share(precision) / device.gemm_efficiency,
       .wide_flops_per_second = wide != cluster.device.peak_flops_per_second.end() ? wide->second : peak->second,
-      .quantized = precision == Precision::kFp8,
+      .quantized_bytes = is_quantized(precision) ? quantized_bytes(precision) : 0,
       .element_bytes = bytes_per_element(precision),
       .gradient_bytes = bytes_per_element(training.gradient_precision),
       .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};

@@ -32,7 +32,9 @@ struct KernelPrices {
   DeviceSpec device;
   double peak_flops_per_second = 0;  ///< peak of products of weights, of which gemm_efficiency is reached
   double wide_flops_per_second = 0;  ///< peak of the precision that fp8 training falls back to: bf16
-  bool quantized = false;            ///< fp8: products of weights, and no others, run in a narrower precision
+  /// Bytes of an element of a quantized operand, where products of weights, and no others, run in a narrower precision;
+  /// 0: nothing is quantized.
+  double quantized_bytes = 0;
   std::int64_t element_bytes = 0;
   std::int64_t gradient_bytes = 0;           ///< bytes of one element of the accumulated gradient
   std::int64_t optimizer_traffic_bytes = 0;  ///< bytes that the update of one parameter moves

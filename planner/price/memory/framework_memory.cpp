@@ -308,8 +308,8 @@ std::int64_t at_step(const StageSum& sum, const StackSpec& stack, int zero, std:
 FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& training, const StackSpec& stack,
                                        const Layout& layout) {
   const auto element = static_cast<double>(bytes_per_element(training.precision));
-  const bool narrow = training.precision == Precision::kFp8 && stack.fp8_saved;
-  const MemoryContext context{stack, layout, work_of(training, layout), element, narrow ? 1 : element};
+  const double saved = stack.fp8_saved ? quantized_bytes(training.precision) : element;
+  const MemoryContext context{stack, layout, work_of(training, layout), element, saved};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_footprint(*embedding, context);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_footprint(*head, context);
   return transformer_footprint(std::get<TransformerLayer>(layer), context);

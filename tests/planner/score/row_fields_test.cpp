@@ -8,13 +8,14 @@
 
 namespace plumb::test {
 
-TEST_CASE("precisions are found in free text, and fp4 is none of them") {
+TEST_CASE("precisions are found in free text, and NVFP4 is not fp8") {
   CHECK(precision_in("mixed fp16 (paper: \"mixed precision\")") == Precision::kFp16);
   CHECK(precision_in("amp_bf16") == Precision::kBf16);
   CHECK(precision_in("amp") == Precision::kBf16);
   CHECK(precision_in("float8 linear") == Precision::kFp8);
   CHECK(precision_in("MXFP8") == Precision::kFp8);
-  CHECK(!precision_in("NVFP4"));
+  CHECK(precision_in("NVFP4") == Precision::kNvfp4);
+  CHECK(!precision_in("MXFP4"));
   CHECK(!precision_in(""));
 }
 

@@ -59,7 +59,8 @@ TEST_CASE("what a prediction cannot do without is a reason") {
   CHECK(mapped_with("hardware", "abacus").reason ==
         "no cluster for the hardware \"abacus\": name a preset in a mapping of your own (--mapping)");
   CHECK(mapped_with("hardware", nullptr).reason == "the row does not name its hardware");
-  CHECK(mapped_with("precision", "NVFP4").reason == "precision \"NVFP4\" cannot be predicted");
+  CHECK(mapped_with("precision", "MXFP4").reason == "precision \"MXFP4\" cannot be predicted");
+  CHECK(mapped_with("precision", "NVFP4").reason == "round device has no rate in nvfp4");
   CHECK(mapped_with("precision", "fp8").reason == "round device has no rate in fp8");
   CHECK(mapped_with("recompute", "uniform, 3 layers").reason == "recomputation \"uniform, 3 layers\" is not known");
   CHECK(mapped_with("schedule", "by hand").reason == "the schedule \"by hand\" is not known");

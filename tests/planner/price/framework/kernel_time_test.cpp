@@ -1,5 +1,7 @@
 #include "planner/price/framework/kernel_time.h"
 
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include "tests/planner/fixtures.h"
@@ -32,7 +34,7 @@ TEST_CASE("a memory-bound kernel lasts its fixed part and its bytes, as many mor
 
 TEST_CASE("fused attention runs at its own rate on that device, which grows with the sequence") {
   ClusterSpec cluster = round_cluster(1);  // 100 TFLOP/s
-  cluster.device.attention["flash2"] = {.forward = 0.5, .backward = 0.4, .half_sequence = 1000};
+  cluster.device.attention["flash2"] = {.forward = 0.5, .backward = 0.4, .half_sequence = 1000, .backward_half_sequence = 2000};
   DeviceKernel kernel{
       .name = "attention", .kind = DeviceKernel::Kind::kAttentionForward, .flops = 1e12, .sequence = 1000};
   const StackSpec stack{.name = "fused", .attention = AttentionKernel::kFlash2};
@@ -40,20 +42,24 @@ TEST_CASE("fused attention runs at its own rate on that device, which grows with
   kernel.sequence = 3000;
   CHECK(time_of(cluster, kernel, stack) == doctest::Approx(1e12 / (100e12 * 0.375)));
   kernel.kind = DeviceKernel::Kind::kAttentionBackward;
-  CHECK(time_of(cluster, kernel, stack) == doctest::Approx(1e12 / (100e12 * 0.3)));
+  CHECK(time_of(cluster, kernel, stack) == doctest::Approx(1e12 / (100e12 * 0.24)));
   cluster.device.attention_efficiency = 0.8;  // a kernel that the device does not name
   CHECK(time_of(cluster, kernel, {.name = "other", .attention = AttentionKernel::kCudnn}) ==
         doctest::Approx(1e12 / 80e12));
 }
 
-TEST_CASE("fp8 speeds up the products of weights, not those of activations") {
+TEST_CASE("fp8 and NVFP4 speed up the products of weights, not those of activations") {
   ClusterSpec cluster = round_cluster(1);
-  cluster.device.peak_flops_per_second[Precision::kFp8] = 200e12;
-  DeviceKernel kernel = product(4096, 4096, 4096);
-  const double narrow = time_of(cluster, kernel, {.name = "any"}, Precision::kFp8);
-  CHECK(time_of(cluster, kernel) == doctest::Approx(2 * narrow));
-  kernel.batched = true;
-  CHECK(time_of(cluster, kernel, {.name = "any"}, Precision::kFp8) == doctest::Approx(time_of(cluster, kernel)));
+  for (const auto& [precision, times] : {std::pair{Precision::kFp8, 2}, {Precision::kNvfp4, 4}}) {
+    cluster.device.peak_flops_per_second[precision] = times * 100e12;
+    DeviceKernel kernel = product(4096, 4096, 4096);
+    const double narrow = time_of(cluster, kernel, {.name = "any"}, precision);
+    CHECK(time_of(cluster, kernel) == doctest::Approx(times * narrow));
+    cluster.device.quantized_gemm_efficiency[precision] = cluster.device.gemm_efficiency / 2;
+    CHECK(time_of(cluster, kernel, {.name = "any"}, precision) == doctest::Approx(2 * narrow));
+    kernel.batched = true;
+    CHECK(time_of(cluster, kernel, {.name = "any"}, precision) == doctest::Approx(time_of(cluster, kernel)));
+  }
 }
 
 TEST_CASE("products with misaligned rows take the device's factors longer") {

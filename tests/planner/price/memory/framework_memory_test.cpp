@@ -157,6 +157,8 @@ TEST_CASE("under fp8 products keep one byte of each element of their inputs") {
   stack.fp8_saved = true;
   // Both norms' results and the down projection's input are halved; attention keeps its own result besides.
   CHECK(wide - kept() == 4 * 2048 * (2 * 1024 + 3072 - 1024));
+  training.precision = Precision::kNvfp4;  // half a byte, and a byte of scale for 16 elements
+  CHECK(wide - kept() == 4 * 2048 * ((2 * 1024 + 3072) * 23 - 1024 * 9) / 16);
   training.precision = Precision::kBf16;
   CHECK(kept() == wide);
 }
