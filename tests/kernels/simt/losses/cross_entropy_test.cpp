@@ -22,7 +22,8 @@ template <class S>
 void check_cross_entropy() {
   std::vector<S> logits = stored<S>(random_values(kLossRows * kLossRow, 1, 8.0F));
   std::vector<std::int32_t> targets;
-  for (std::int32_t row = 0; row < kLossRows; ++row) targets.push_back(static_cast<std::int32_t>(row * 97 % kLossColumns));
+  for (std::int32_t row = 0; row < kLossRows; ++row)
+    targets.push_back(static_cast<std::int32_t>(row * 97 % kLossColumns));
   Values gradient = without_padding(widened_all(logits));
   const double loss = cross_entropy(gradient.data(), targets.data(), kLossRows, kLossColumns, 0.25F);
   Values losses(kLossRows);
