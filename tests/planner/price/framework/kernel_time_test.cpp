@@ -34,7 +34,8 @@ TEST_CASE("a memory-bound kernel lasts its fixed part and its bytes, as many mor
 
 TEST_CASE("fused attention runs at its own rate on that device, which grows with the sequence") {
   ClusterSpec cluster = round_cluster(1);  // 100 TFLOP/s
-  cluster.device.attention["flash2"] = {.forward = 0.5, .backward = 0.4, .half_sequence = 1000, .backward_half_sequence = 2000};
+  cluster.device.attention["flash2"] = {
+      .forward = 0.5, .backward = 0.4, .half_sequence = 1000, .backward_half_sequence = 2000};
   DeviceKernel kernel{
       .name = "attention", .kind = DeviceKernel::Kind::kAttentionForward, .flops = 1e12, .sequence = 1000};
   const StackSpec stack{.name = "fused", .attention = AttentionKernel::kFlash2};
