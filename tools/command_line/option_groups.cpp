@@ -43,7 +43,8 @@ void add_question(CLI::App* app, QuestionArguments& question) {
       ->transform(count_of<std::int64_t>(1));
   add("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")
       ->transform(count_of<std::int64_t>(1));
-  add("--precision", question.precision, "bf16, fp16, fp8, nvfp4, tf32 or fp32 (default: bf16 where the device has it)");
+  add("--precision", question.precision,
+      "bf16, fp16, fp8, nvfp4, tf32 or fp32 (default: bf16 where the device has it)");
   add("--stack", question.stack,
       "the framework that trains, a preset (`plumb stacks`) or a file; plumb for Plumb's own executor (default: "
       "assumed by "
