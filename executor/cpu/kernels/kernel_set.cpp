@@ -302,9 +302,9 @@ double CpuKernelSet::squared_error(float* y, const float* targets, std::int64_t 
 }
 
 double CpuKernelSet::cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
-                                   float gradient_scale) const {
+                                   float gradient_scale, std::int64_t padding) const {
   note(KernelKind::kCrossEntropy, {rows, columns});
-  return plumb::cross_entropy(logits, targets, rows, columns, gradient_scale);
+  return plumb::cross_entropy(logits, targets, rows, columns, gradient_scale, padding);
 }
 
 void CpuKernelSet::adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,

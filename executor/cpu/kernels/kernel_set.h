@@ -119,7 +119,7 @@ class CpuKernelSet {
                        float gradient_scale) const;
 
   double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
-                       float gradient_scale) const;
+                       float gradient_scale, std::int64_t padding = 0) const;
   void adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,
                     std::int64_t elements, const AdamW& optimizer, std::int64_t step) const;
 

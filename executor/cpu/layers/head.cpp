@@ -102,8 +102,9 @@ class CpuHead : public CpuLayer {
   double loss_of(const LayerCall& call, const Tensor& targets, Tensor& logits) const {
     const CpuContext& context = call.context;
     const std::int64_t rows = tokens_of(context.work);
-    if (seat_.ranks == 1 && tokens_ == layer_.vocab)
-      return context.kernels.cross_entropy(logits.data(), targets.tokens(), rows, layer_.vocab, call.gradient_scale);
+    if (seat_.ranks == 1)
+      return context.kernels.cross_entropy(logits.data(), targets.tokens(), rows, layer_.vocab, call.gradient_scale,
+                                           layer_.vocab - tokens_);
     const std::int64_t first = seat_.rank * layer_.vocab;
     const VocabPart part{.rows = rows,
                          .columns = layer_.vocab,
@@ -111,7 +112,7 @@ class CpuHead : public CpuLayer {
                          .valid = std::clamp<std::int64_t>(tokens_ - first, 0, layer_.vocab)};
     Tensor parts = context.pool->take(seat_.ranks * 3 * rows);
     cross_entropy_parts(parts.data() + seat_.rank * 3 * rows, logits.data(), targets.tokens(), part);
-    if (seat_.ranks > 1) context.groups.tensor->run(all_gather(parts.values()));
+    context.groups.tensor->run(all_gather(parts.values()));
     return cross_entropy_from_parts(logits.data(), parts.data(), seat_.ranks, targets.tokens(), part,
                                     call.gradient_scale);
   }

@@ -154,7 +154,7 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
   if (training.stack) require_below_peak(cluster.device, precision, *training.stack);
   KernelPrices prices{
       .device = cluster.device,
-      .peak_flops_per_second = peak->second * device.gemm_share(precision) / device.gemm_efficiency,
+      .peak_flops_per_second = peak->second * (device.gemm_share(precision) / device.gemm_efficiency),
       .wide_flops_per_second = wide != cluster.device.peak_flops_per_second.end() ? wide->second : peak->second,
       .quantized_bytes = is_quantized(precision) ? quantized_bytes(precision) : 0,
       .element_bytes = bytes_per_element(precision),

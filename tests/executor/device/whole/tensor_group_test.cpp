@@ -59,7 +59,7 @@ TEST_CASE("rows that pad a vocabulary train nothing: losses are those without th
       const std::vector<double> without = run(in_groups(model, "1f1b", 2, 1)).losses;
       REQUIRE(losses.size() == without.size());
       for (std::size_t step = 0; step < losses.size(); ++step)
-        CHECK(losses[step] == doctest::Approx(without[step]).epsilon(1e-6));
+        CHECK(losses[step] == doctest::Approx(without[step]).epsilon(1e-6));  // wider products round otherwise
     }
 }
 

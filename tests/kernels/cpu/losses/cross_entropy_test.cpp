@@ -24,6 +24,23 @@ TEST_CASE("the gradient of the cross-entropy agrees with finite differences and 
   CHECK(gradient_error(logits, gradient, objective) < kGradientTolerance);
 }
 
+TEST_CASE("columns of padding take no part, and their gradient is 0") {
+  constexpr std::int64_t kRows = 3, kVocab = 21, kPadding = 4;
+  const std::vector<std::int32_t> targets = {3, 20, 0};
+  Values logits = random_values(kRows * kVocab, 1, 3.0F), padded;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    padded.insert(padded.end(), logits.begin() + row * kVocab, logits.begin() + (row + 1) * kVocab);
+    padded.insert(padded.end(), kPadding, 99.0F);
+  }
+  const double loss = cross_entropy(logits.data(), targets.data(), kRows, kVocab, 0.25F);
+  CHECK(cross_entropy(padded.data(), targets.data(), kRows, kVocab + kPadding, 0.25F, kPadding) == loss);
+  for (std::int64_t i = 0; i < kRows * (kVocab + kPadding); ++i) {
+    const std::int64_t row = i / (kVocab + kPadding), c = i % (kVocab + kPadding);
+    CHECK(padded[static_cast<std::size_t>(i)] ==
+          (c < kVocab ? logits[static_cast<std::size_t>(row * kVocab + c)] : 0.0F));
+  }
+}
+
 TEST_CASE("large logits do not overflow") {
   Values logits = {1000.0F, -1000.0F, 999.0F};
   const std::vector<std::int32_t> targets = {1};
