@@ -56,7 +56,7 @@ struct StackSpec {
   SelectiveKind selective = SelectiveKind::kAttentionCore;
   bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
   double memory_traffic = 1;  ///< bytes of memory-bound kernels over the bytes that must cross memory
-  // What is said of fp8 holds for NVFP4, too, with its own bytes; of weights that replicas gather alone it does not.
+  // NVFP4 shares the figures of fp8, with its own bytes, but for the weights that replicas gather.
   /// Factor on the device's fp8 rate for products as the stack scales them; the result is never above the peak.
   double fp8_gemm_factor = 1;
   bool fp8_gathers = false;         ///< under fp8 the tensor group gathers one byte an element
