@@ -16,8 +16,8 @@ struct Replicated {
   std::int64_t parameters = 0;  ///< besides those of routed experts
   std::int64_t expert_parameters = 0;
   std::int64_t largest_layer = 0;
-  GroupPlacement group;
-  GroupPlacement expert_group;
+  Pricing::ReplicaGroups groups;
+  Pricing::ReplicaGroups expert_groups;
 };
 
 struct DataParallelPrice {
@@ -29,10 +29,11 @@ struct DataParallelPrice {
 };
 
 /// Prices the collectives of the stage's replicas; nothing without replicas. `forward` and `backward` are the stage's
-/// passes. Beside them a stack hides a part of the collectives that are whole (spec/stack_spec.h), and its ZeRO 3 goes
-/// layer by layer. Each of `buckets` is priced whole, because the simulation finds what is hidden. Under ZeRO 3 of a
-/// stack each micro-batch gathers beside both its passes and reduces beside the second, and the passes compute without
-/// the SMs that NCCL then holds (price/collective/nccl_occupied_units.h).
+/// passes. Gradients are reduced among the replicas that share state, and then each share among its copies. Beside the
+/// passes a stack hides a part of the collectives that are whole (spec/stack_spec.h), and its ZeRO 3 goes layer by
+/// layer. Each of `buckets` is priced whole, because the simulation finds what is hidden. Under ZeRO 3 of a stack each
+/// micro-batch gathers beside both its passes and reduces beside the second, over the same links, and the passes copy
+/// weights and gradients (spec/stack_spec.h), and compute without the SMs that NCCL then holds (price/collective/nccl_occupied_units.h).
 DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
                                       Seconds backward, const std::vector<GradientBucket>& buckets);
 

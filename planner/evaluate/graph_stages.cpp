@@ -31,10 +31,11 @@ double replica_share(double bytes, bool divided, int replicas) {
 
 double state_bytes_per_parameter(const TrainingSpec& training, const Layout& layout) {
   const auto optimizer = layout.offload.optimizer ? 0 : optimizer_bytes_per_parameter(training);
-  return replica_share(static_cast<double>(bytes_per_element(training.precision)), layout.zero >= 3, layout.data) +
+  return replica_share(static_cast<double>(bytes_per_element(training.precision)), layout.zero >= 3,
+                       state_shards(layout)) +
          replica_share(static_cast<double>(bytes_per_element(training.gradient_precision)), layout.zero >= 2,
-                       layout.data) +
-         replica_share(static_cast<double>(optimizer), layout.zero >= 1, layout.data);
+                       state_shards(layout)) +
+         replica_share(static_cast<double>(optimizer), layout.zero >= 1, state_shards(layout));
 }
 
 /// [node] what it keeps of a micro-batch; that of a block that is rebuilt stands at its first node.

@@ -217,8 +217,9 @@ class StagePricer {
   bool alike(const StagePlace& one, const StagePlace& other) const {
     return pricing_.graph() == nullptr && is_inner(one) && is_inner(other) && (!evicts_ || one.rank == other.rank) &&
            std::ranges::equal(kinds_of_part_[one.model_part], kinds_of_part_[other.model_part]) &&
-           groups_.inner[one.rank] == groups_.inner[other.rank] && groups_.data[one.rank] == groups_.data[other.rank] &&
-           groups_.expert_data[one.rank] == groups_.expert_data[other.rank];
+           groups_.inner[one.rank] == groups_.inner[other.rank] &&
+           groups_.replicas[one.rank] == groups_.replicas[other.rank] &&
+           groups_.expert_replicas[one.rank] == groups_.expert_replicas[other.rank];
   }
 
   LinkCost link(int source, int destination) const {
@@ -247,7 +248,7 @@ class StagePricer {
                           stage.model_part < last_part_ ? costs.activation_message_bytes : 0);
     price_compute(costs, passes, stack != nullptr ? stack->action_overhead : Seconds{0});
 
-    Replicated held{.group = groups_.data[stage.rank], .expert_group = groups_.expert_data[stage.rank]};
+    Replicated held{.groups = groups_.replicas[stage.rank], .expert_groups = groups_.expert_replicas[stage.rank]};
     Seconds optimizer{0};
     for (const auto& [kind, count] : counts_) {
       const Pricing::LayerState& state = states_[kind];
@@ -293,8 +294,8 @@ class StagePricer {
     const auto shard = [&](std::int64_t parameters, int over) {
       return layout_.zero >= 1 ? (parameters + over - 1) / over : parameters;
     };
-    const std::int64_t updated = shard(held.parameters, shared_.data * shared_.context) +
-                                 shard(held.expert_parameters, expert_grid_of(shared_).data);
+    const std::int64_t updated =
+        shard(held.parameters, state_shards(shared_)) + shard(held.expert_parameters, expert_state_shards(shared_));
     return offloaded_step(pricing_.cluster(), pricing_.training(), updated, backward);
   }
 

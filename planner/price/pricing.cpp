@@ -103,9 +103,9 @@ TrainingSpec Pricing::training_in(const Layout& layout) const {
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {
   const auto [it, added] = placements_.try_emplace(
-      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor});
+      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor, layout.shard});
   if (!added) return it->second;
-  const ProcessGrid grid = grid_of(layout), replicas = replica_grid_of(layout), experts = expert_grid_of(layout);
+  const ProcessGrid grid = grid_of(layout), experts = expert_grid_of(layout);
   for (int rank = 0; rank < grid.pipeline; ++rank) {
     const auto worst = [&](const ProcessGrid& ranks, Group group) {
       return worst_placement(ranks, group, rank, cluster_.devices_per_node);
@@ -113,8 +113,11 @@ const Pricing::Placements& Pricing::placements(const Layout& layout) {
     it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
                                 .context = worst(grid, Group::kContext),
                                 .expert = worst(experts, Group::kContext)});
-    it->second.data.push_back(worst(replicas, Group::kData));
-    it->second.expert_data.push_back(worst(experts, Group::kData));
+    const auto replicas = [&](const ProcessGrid& ranks) {
+      return ReplicaGroups{.sharers = worst(ranks, Group::kContext), .copies = worst(ranks, Group::kData)};
+    };
+    it->second.replicas.push_back(replicas(replica_grid_of(layout)));
+    it->second.expert_replicas.push_back(replicas(expert_replica_grid_of(layout)));
   }
   return it->second;
 }
@@ -154,8 +157,8 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
 
 const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layout) {
   const bool sharded = layout.zero >= 1;
-  const int shards = sharded ? layout.data * layout.context : 1;
-  const int expert_shards = sharded ? expert_grid_of(layout).data : 1;
+  const int shards = sharded ? state_shards(layout) : 1;
+  const int expert_shards = sharded ? expert_state_shards(layout) : 1;
   const std::pair key(stack_key(layout), std::array<std::int64_t, 5>{layout.tensor, layout.expert, layout.expert_tensor,
                                                                      shards, expert_shards});
   const auto known = layer_states_.find(key);

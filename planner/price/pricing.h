@@ -78,12 +78,19 @@ class Pricing {
   /// Returns the tables of a layer graph, whose nodes are then the kinds below; null for other models.
   const GraphTables* graph() const { return graph_ ? &*graph_ : nullptr; }
 
+  /// The replicas of the weights that share their state, and the copies of one share.
+  struct ReplicaGroups {
+    GroupPlacement sharers;
+    GroupPlacement copies;
+
+    friend bool operator==(const ReplicaGroups&, const ReplicaGroups&) = default;
+  };
   /// [pipeline rank] placement of the groups of its ranks: those of a layer's collectives, and those that reduce
   /// gradients.
   struct Placements {
     std::vector<InnerGroups> inner;
-    std::vector<GroupPlacement> data;         ///< all replicas of the weights
-    std::vector<GroupPlacement> expert_data;  ///< all replicas of routed experts
+    std::vector<ReplicaGroups> replicas;
+    std::vector<ReplicaGroups> expert_replicas;  ///< of routed experts
   };
   const Placements& placements(const Layout& layout);
 
@@ -142,7 +149,7 @@ class Pricing {
   CollectivePrices collectives_;
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  std::map<std::array<int, 6>, Placements> placements_;  ///< [degrees]
+  std::map<std::array<int, 7>, Placements> placements_;  ///< [degrees]
   std::map<std::pair<int, std::array<std::int64_t, 16>>, std::vector<LayerPrice>>
       layer_prices_;  ///< [stack; work, groups, recomputation]
   std::map<std::pair<int, std::array<std::int64_t, 5>>, std::vector<LayerState>>

@@ -83,6 +83,7 @@ Layout layout_of_row(RowReader& reader) {
   if (!microbatch) throw Unmapped{"the micro-batch is not printed"};
   layout.microbatch = *microbatch;
   layout.zero = zero_stage_in(reader.row).value_or(0);
+  layout.shard = static_cast<int>(printed_count(reader.row, "shard", kMostRanks).value_or(0));
   layout.sequence_parallel = layout.tensor > 1 && value_at(reader.row, "sequence_parallel") == json(true);
 
   const std::string recompute = reader.text("recompute");

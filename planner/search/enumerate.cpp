@@ -165,10 +165,15 @@ class Enumerator {
       for (const bool sequence_parallel : fixed_or(request_.sequence_parallel, sequence_choices)) {
         for (const Recompute recompute : fixed_or(request_.recompute, recompute_choices)) {
           layout.zero = zero;
+          layout.shard = request_.shard.value_or(0);
           layout.sequence_parallel = sequence_parallel;
           layout.recompute = recompute;
           if (auto reason = layout_conflict(model_, training_, devices_, layout)) {
-            conflict({.tensor = layout.tensor, .sequence_parallel = sequence_parallel}, std::move(*reason));
+            conflict({.tensor = layout.tensor,
+                      .zero = zero,
+                      .shard = request_.shard,
+                      .sequence_parallel = sequence_parallel},
+                     std::move(*reason));
           } else {
             result_.layouts.push_back(layout);
             if (result_.layouts.size() > kMostLayouts)

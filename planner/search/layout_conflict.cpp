@@ -151,6 +151,30 @@ std::optional<std::string> expert_conflict(const ModelSpec& model, const Trainin
   return std::nullopt;
 }
 
+std::optional<std::string> shard_conflict(const TrainingSpec& training, const Layout& layout) {
+  if (layout.shard == 0) return std::nullopt;
+  if (is_of_own_executor(training)) {
+    return "Plumb's own executor divides the state of ZeRO over all replicas: leave shard out, or name a framework's "
+           "stack";
+  }
+  if (layout.zero == 0)
+    return fmt::format("shard={} shares what ZeRO divides, and zero=0 divides nothing: give zero=1, 2 or 3",
+                       layout.shard);
+  const int replicas = layout.data * layout.context;
+  if (replicas % layout.shard != 0) {
+    return fmt::format("shard={} does not divide the {} replicas (dp x cp): give a divisor of {}", layout.shard,
+                       replicas, replicas);
+  }
+  const int of_experts = layout.expert * layout.expert_tensor;
+  if ((std::int64_t{layout.shard} * layout.tensor) % of_experts != 0) {
+    return fmt::format(
+        "shard={} times tp={} does not hold whole groups of ep={} times etp={} ranks: give a shard that makes a "
+        "multiple of {}",
+        layout.shard, layout.tensor, layout.expert, layout.expert_tensor, of_experts);
+  }
+  return std::nullopt;
+}
+
 /// False for a schedule from a file.
 bool enters_at_both_ends(std::string_view schedule) {
   return std::ranges::any_of(catalogue(),
@@ -172,6 +196,7 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   if (auto conflict = expert_conflict(model, training, layout)) return conflict;
   if (auto conflict = model.graph ? std::nullopt : tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
+  if (auto conflict = shard_conflict(training, layout)) return conflict;
   if (layout.bucket_mib > 0 && layout.zero >= 2) {
     return fmt::format(
         "zero={} reduces every gradient at once, and bucket_mib={} once a step: give zero=0 or 1, or leave "

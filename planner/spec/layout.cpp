@@ -20,8 +20,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 4> kOffloadNames = {"none", "optimizer", "activations", "optimizer+activations"};
-const std::vector<std::string> kKeys = {"dp",       "tp",    "pp",         "v",     "zero", "sp", "mbs", "recompute",
-                                        "schedule", "group", "bucket_mib", "split", "cp",   "ep", "etp", "offload"};
+const std::vector<std::string> kKeys = {"dp",  "tp",        "pp",       "v",       "zero",       "sp",
+                                        "mbs", "recompute", "schedule", "group",   "bucket_mib", "split",
+                                        "cp",  "ep",        "etp",      "offload", "shard"};
 
 std::vector<std::string_view> pieces(std::string_view text, char separator) {
   std::vector<std::string_view> result;
@@ -100,6 +101,8 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.chunks = degree();
   else if (key == "zero")
     request.zero = static_cast<int>(number(key, value, 0, 3));
+  else if (key == "shard")
+    request.shard = static_cast<int>(number(key, value, 0, kLargestDegree));
   else if (key == "sp")
     request.sequence_parallel = number(key, value, 0, 1) == 1;
   else if (key == "mbs")
@@ -167,6 +170,7 @@ std::string to_text(const LayoutRequest& request) {
   add_degree("etp", request.expert_tensor);
   add("v", request.chunks);
   add("zero", request.zero);
+  if (request.shard.value_or(0) > 0) add("shard", request.shard);
   if (request.sequence_parallel) words.push_back(*request.sequence_parallel ? "sp=1" : "sp=0");
   add("mbs", request.microbatch);
   if (request.recompute) words.push_back(fmt::format("recompute={}", recompute_name(*request.recompute)));
@@ -192,6 +196,7 @@ LayoutRequest request_of(const Layout& layout) {
                         .expert_tensor = layout.expert_tensor,
                         .chunks = layout.chunks,
                         .zero = layout.zero,
+                        .shard = layout.shard,
                         .sequence_parallel = layout.sequence_parallel,
                         .microbatch = layout.microbatch,
                         .recompute = layout.recompute,
@@ -213,6 +218,7 @@ Layout layout_of(const LayoutRequest& request) {
           .expert_tensor = request.expert_tensor.value_or(plain.expert_tensor),
           .chunks = request.chunks.value_or(plain.chunks),
           .zero = request.zero.value_or(plain.zero),
+          .shard = request.shard.value_or(plain.shard),
           .sequence_parallel = request.sequence_parallel.value_or(plain.sequence_parallel),
           .microbatch = request.microbatch.value_or(plain.microbatch),
           .recompute = request.recompute.value_or(plain.recompute),
@@ -231,8 +237,20 @@ ProcessGrid grid_of(const Layout& layout) {
           .pipeline = layout.pipeline};
 }
 
+int state_shards(const Layout& layout) {
+  return layout.shard > 0 ? layout.shard : layout.data * layout.context;
+}
+
+int expert_state_shards(const Layout& layout) {
+  return state_shards(layout) * layout.tensor / (layout.expert_tensor * layout.expert);
+}
+
 ProcessGrid replica_grid_of(const Layout& layout) {
-  return {.tensor = layout.tensor, .data = layout.data * layout.context, .pipeline = layout.pipeline};
+  const int shards = state_shards(layout);
+  return {.tensor = layout.tensor,
+          .context = shards,
+          .data = layout.data * layout.context / shards,
+          .pipeline = layout.pipeline};
 }
 
 ProcessGrid expert_grid_of(const Layout& layout) {
@@ -240,6 +258,14 @@ ProcessGrid expert_grid_of(const Layout& layout) {
   return {.tensor = layout.expert_tensor,
           .context = layout.expert,
           .data = ranks / (layout.expert_tensor * layout.expert),
+          .pipeline = layout.pipeline};
+}
+
+ProcessGrid expert_replica_grid_of(const Layout& layout) {
+  const int shards = expert_state_shards(layout);
+  return {.tensor = layout.expert_tensor * layout.expert,
+          .context = shards,
+          .data = expert_grid_of(layout).data / shards,
           .pipeline = layout.pipeline};
 }
 
@@ -272,6 +298,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
     if (zero > 3) object.fail("zero", fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
     request.zero = static_cast<int>(zero);
   }
+  if (object.has("shard")) request.shard = degree_of(object, "shard", 0);
   if (object.has("sp")) request.sequence_parallel = object.boolean("sp");
   if (object.has("mbs")) request.microbatch = degree_of(object, "mbs", 1);
   if (object.has("recompute")) {
@@ -306,6 +333,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
        {std::pair("cp", layout.context), std::pair("ep", layout.expert), std::pair("etp", layout.expert_tensor)}) {
     if (degree > 1) json[key] = degree;
   }
+  if (layout.shard > 0) json["shard"] = layout.shard;
   if (layout.offload != Offload{}) json["offload"] = offload_name(layout.offload);
   if (layout.group > 0) json["group"] = layout.group;
   if (layout.bucket_mib > 0) json["bucket_mib"] = layout.bucket_mib;

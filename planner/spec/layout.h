@@ -31,11 +31,14 @@ struct Layout {
   int data = 1;
   int tensor = 1;
   int pipeline = 1;
-  int context = 1;                 ///< ranks that share a sequence's tokens (spec/stack_spec.h says how)
-  int expert = 1;                  ///< ranks that share the routed experts, out of data * context ranks
-  int expert_tensor = 1;           ///< ranks that share one expert
-  int chunks = 1;                  ///< v, stages a pipeline rank
-  int zero = 0;                    ///< ZeRO stage (Rajbhandari et al. 2020)
+  int context = 1;        ///< ranks that share a sequence's tokens (spec/stack_spec.h says how)
+  int expert = 1;         ///< ranks that share the routed experts, out of data * context ranks
+  int expert_tensor = 1;  ///< ranks that share one expert
+  int chunks = 1;         ///< v, stages a pipeline rank
+  int zero = 0;           ///< ZeRO stage (Rajbhandari et al. 2020)
+  /// Ranks that share what ZeRO divides, out of data * context ranks: the groups of such ranks are copies of each other
+  /// (PyTorch's HSDP, Megatron-Core's instances of its distributed optimizer); 0: all share.
+  int shard = 0;
   bool sequence_parallel = false;  ///< Megatron's, over the tensor group
   std::int64_t microbatch = 1;     ///< sequences
   Recompute recompute = Recompute::kNone;
@@ -59,6 +62,7 @@ struct LayoutRequest {
   std::optional<int> expert_tensor;
   std::optional<int> chunks;
   std::optional<int> zero;
+  std::optional<int> shard;
   std::optional<bool> sequence_parallel;
   std::optional<std::int64_t> microbatch;
   std::optional<Recompute> recompute;
@@ -77,7 +81,7 @@ std::string_view recompute_name(Recompute recompute);
 /// Returns "none", "optimizer", "activations" or "optimizer+activations".
 std::string_view offload_name(const Offload& offload);
 
-/// Reads a comma-separated list with the keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, offload, schedule,
+/// Reads a comma-separated list with the keys dp, tp, pp, cp, ep, etp, v, zero, shard, sp, mbs, recompute, offload, schedule,
 /// group, bucket_mib, split (written split=8:8:10:6). Throws SpecError naming the key: unknown (with the nearest
 /// known), given twice, not a number above 0.
 LayoutRequest parse_layout(std::string_view text);
@@ -98,13 +102,20 @@ Layout layout_of(const LayoutRequest& request);
 
 ProcessGrid grid_of(const Layout& layout);
 
-/// Returns the grid with context parallelism counted as data parallelism: both have replicas of the same weights, whose
-/// gradients are reduced together.
+/// Return the ranks that share the state of a stage under ZeRO, and that of its routed experts.
+int state_shards(const Layout& layout);
+int expert_state_shards(const Layout& layout);
+
+/// Returns the grid of the same ranks as their weights see it. Data and context parallelism both replicate weights:
+/// context is the replicas that share state (state_shards), data the copies of such groups.
 ProcessGrid replica_grid_of(const Layout& layout);
 
 /// Returns the grid of the same ranks as the routed experts see it: tensor is etp, context is ep, data is their
 /// replicas.
 ProcessGrid expert_grid_of(const Layout& layout);
+
+/// Returns the grid of the same ranks as the weights of routed experts see it (replica_grid_of): tensor is etp * ep.
+ProcessGrid expert_replica_grid_of(const Layout& layout);
 
 /// Returns the micro-batches of one replica in one step. Throws SpecError if they do not divide the batch.
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout);

@@ -56,6 +56,8 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.share("expert_hidden", stack.expert_hidden);
   visit.share("data_hidden", stack.data_hidden);
   visit.share("gather_hidden", stack.gather_hidden);
+  visit.number("gather_copy_bytes", stack.gather_copy_bytes);
+  visit.number("reduce_copy_bytes", stack.reduce_copy_bytes);
   visit.flag("scattered_messages", stack.scattered_messages);
   visit.microseconds("tensor_collective_us", stack.tensor_collective);
   visit.microseconds("tensor_step_us", stack.tensor_step);

@@ -82,9 +82,12 @@ struct StackSpec {
   double tensor_hidden = 0;     ///< share of the tensor group's traffic that runs beside compute
   /// Tensor traffic of a whole backward runs beside the products of the same matrix.
   bool async_tensor_gradients = false;
-  double expert_hidden = 0;        ///< share of the all-to-all of experts that runs beside compute
-  double data_hidden = 0;          ///< share of the last backward beside which gradients may be reduced
-  double gather_hidden = 0;        ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
+  double expert_hidden = 0;  ///< share of the all-to-all of experts that runs beside compute
+  double data_hidden = 0;    ///< share of the last backward beside which gradients may be reduced
+  double gather_hidden = 0;  ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
+  // ZeRO 3 copies whole weights behind each gather, and whole gradients before each reduction.
+  double gather_copy_bytes = 0;    ///< bytes that compute kernels move for each element of a gathered weight
+  double reduce_copy_bytes = 0;    ///< bytes that compute kernels move for each element of a gradient to be reduced
   bool scattered_messages = true;  ///< between stages each tensor rank sends 1/t of the activation
   /// Fixed device time of each collective of the tensor group, added to the model's time.
   Seconds tensor_collective{0};

@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     fmt::print("{:<40} {:>9.3f} ms\n", "1f1b p=64 m=256, every message a flow", fastest * 1e3);
   }
 
-  const ProcessGrid grid{.tensor = argument(1, 8), .data = argument(3, 128), .pipeline = argument(2, 16)};
+  const ProcessGrid grid{.tensor = argument(1, 8), .context = argument(3, 128), .pipeline = argument(2, 16)};
   const Schedule schedule =
       lower(make_schedule("interleaved", {.ranks = grid.pipeline, .microbatches = argument(4, 16), .chunks = 2}),
             {.data = {.enabled = true}});

@@ -66,9 +66,9 @@ StageMemory on_device(StageMemory held, const std::vector<DeviceFootprint>& laye
   held.recompute_bytes = own.recompute_bytes;
   held.forward_workspace_bytes = own.forward_workspace_bytes;
   held.backward_workspace_bytes = own.backward_workspace_bytes;
-  const std::int64_t replicas = layout.data * layout.context;
-  if (layout.zero >= 2 && replicas > 1) held.backward_workspace_bytes += held.gradient_bytes * replicas;
-  if (layout.zero >= 3 && replicas > 1) held.unsharded_bytes = held.parameter_bytes * replicas;
+  const std::int64_t shards = state_shards(layout);
+  if (layout.zero >= 2 && shards > 1) held.backward_workspace_bytes += held.gradient_bytes * shards;
+  if (layout.zero >= 3 && shards > 1) held.unsharded_bytes = held.parameter_bytes * shards;
   return held;
 }
 

@@ -341,21 +341,21 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
     add_layer(sum, layer, has_table, backward.split);
   }
 
-  const int replicas = layout.data * layout.context;
-  const int expert_replicas = expert_grid_of(layout).data;
+  const int shards = state_shards(layout);
+  const int expert_shards = expert_state_shards(layout);
   const auto state = [&](int from_stage, std::int64_t bytes) {
     const bool sharded = layout.zero >= from_stage;
-    return (largest_share(sum.parameters, sharded ? replicas : 1) +
-            largest_share(sum.expert_parameters, sharded ? expert_replicas : 1)) *
+    return (largest_share(sum.parameters, sharded ? shards : 1) +
+            largest_share(sum.expert_parameters, sharded ? expert_shards : 1)) *
            bytes;
   };
   const std::int64_t gradient = bytes_per_element(training.gradient_precision);
   const bool all_rebuilt = backward.split || backward.recompute_actions;
   StageMemory memory;
-  const bool gathers = layout.zero >= 3 && replicas > 1;
+  const bool gathers = layout.zero >= 3 && shards > 1;
   memory.parameter_bytes = gathers && stack.sharded_masters ? 0 : state(3, element);
   const bool adds_whole =
-      stack.whole_gradients && layout.zero >= 2 && replicas > 1 && microbatches_of(training, layout) > 1;
+      stack.whole_gradients && layout.zero >= 2 && shards > 1 && microbatches_of(training, layout) > 1;
   const std::int64_t reduced_bytes = stack.gradient_bytes > 0 ? stack.gradient_bytes : gradient;
   memory.gradient_bytes = (adds_whole ? state(4, reduced_bytes) : state(2, gradient)) +
                           whole(distinct_elements(std::move(sum.weights)) * element_bytes);
@@ -369,7 +369,7 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   // The workspace is the largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the
   // table with the micro-batch's other tensors gone), and a layer with its rebuilt tensors.
   const std::int64_t rebuilt_later = backward.recompute_actions ? 0 : memory.recompute_bytes;
-  const bool reduces = layout.zero >= 2 && replicas > 1;
+  const bool reduces = layout.zero >= 2 && shards > 1;
   const std::int64_t reduced = stack.tables_stay_gathered ? sum.largest_inner : sum.largest_layer;
   const double cached = stack.cached_moments ? sum.layer_backward : 0;
   const double at_ends = std::max({sum.at_loss, sum.head_backward, sum.table_gradient - sum.kept}) + cached;

@@ -111,18 +111,18 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
   memory.forward_workspace_bytes += layers.back().output_bytes;
   memory.backward_workspace_bytes += layers.back().output_bytes;
 
-  const int replicas = layout.data * layout.context;
-  const int expert_replicas = expert_grid_of(layout).data;
+  const int shards = state_shards(layout);
+  const int expert_shards = expert_state_shards(layout);
   const auto held = [&](bool sharded, std::int64_t of_all, std::int64_t of_experts) {
-    return largest_share(of_all, sharded ? replicas : 1) + largest_share(of_experts, sharded ? expert_replicas : 1);
+    return largest_share(of_all, sharded ? shards : 1) + largest_share(of_experts, sharded ? expert_shards : 1);
   };
   memory.parameter_bytes = held(layout.zero >= 3, parameters, experts) * element_bytes;
   memory.gradient_bytes = held(layout.zero >= 2, parameters, experts) * gradient_bytes;
   memory.optimizer_bytes = is_per_parameter
                                ? held(layout.zero >= 1, parameters, experts) * optimizer_bytes_per_parameter(training)
                                : held(layout.zero >= 1, state, expert_state);
-  if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
-  if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = largest_pair * element_bytes;
+  if (layout.zero >= 2 && shards > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
+  if (layout.zero >= 3 && shards > 1) memory.unsharded_bytes = largest_pair * element_bytes;
 
   add_activations(memory, layers, backward);
   return memory;

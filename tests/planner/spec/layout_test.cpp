@@ -163,9 +163,36 @@ TEST_CASE("context and expert degrees need sizes that they divide, and experts a
 
 TEST_CASE("replicas count context ranks, and experts divide the ranks of a stage anew") {
   const Layout layout{.data = 4, .tensor = 2, .pipeline = 3, .context = 2, .expert = 4, .expert_tensor = 1};
-  CHECK(replica_grid_of(layout) == ProcessGrid{.tensor = 2, .data = 8, .pipeline = 3});
+  CHECK(replica_grid_of(layout) == ProcessGrid{.tensor = 2, .context = 8, .pipeline = 3});
   CHECK(expert_grid_of(layout) == ProcessGrid{.tensor = 1, .context = 4, .data = 4, .pipeline = 3});
   CHECK(world_size(expert_grid_of(layout)) == world_size(grid_of(layout)));
+}
+
+TEST_CASE("replicas that share state are neighbours, and experts share theirs among the same ranks") {
+  Layout layout{.data = 8, .tensor = 2, .expert = 4, .zero = 3};
+  CHECK(state_shards(layout) == 8);
+  CHECK(expert_state_shards(layout) == 4);
+  layout.shard = 4;
+  CHECK(replica_grid_of(layout) == ProcessGrid{.tensor = 2, .context = 4, .data = 2});
+  CHECK(expert_replica_grid_of(layout) == ProcessGrid{.tensor = 4, .context = 2, .data = 2});
+  CHECK(to_text(layout).find("zero=3,shard=4") != std::string::npos);
+  CHECK(layout_of(parse_layout(to_text(layout))) == layout);
+  CHECK(layout_of(layout_from_json(to_json(layout), "layout")) == layout);
+}
+
+TEST_CASE("a group that shares state divides the replicas, and holds whole groups of experts") {
+  ModelSpec model = small_gpt();
+  model.experts = 8, model.experts_per_token = 2, model.expert_ffn = 64;
+  TrainingSpec training{.global_batch = 8, .sequence = 512, .stack = StackSpec{.name = "any"}};
+  const auto conflict = [&](std::string_view text) {
+    return layout_conflict(model, training, 8, layout_of(parse_layout(text))).value_or("none");
+  };
+  CHECK(conflict("dp=8,zero=3,shard=4,ep=4") == "none");
+  CHECK(conflict("dp=8,zero=3,shard=3") == "shard=3 does not divide the 8 replicas (dp x cp): give a divisor of 8");
+  CHECK(conflict("dp=8,zero=0,shard=4").find("zero=0 divides nothing") != std::string::npos);
+  CHECK(conflict("dp=8,zero=3,shard=2,ep=4").find("a multiple of 4") != std::string::npos);
+  training.stack.reset();
+  CHECK(conflict("dp=8,zero=3,shard=4").find("name a framework's stack") != std::string::npos);
 }
 
 }  // namespace plumb::test

@@ -72,6 +72,10 @@ void data_parallel(json& plan) {
   plan["layout"]["pp"] = 1;
 }
 
+void shard_parameters(json& plan) {
+  plan["layout"]["zero"] = 3;
+}
+
 void crowd(json& plan) {
   plan["cluster"]["device"]["memory_gib"] = 10;
 }
@@ -238,6 +242,8 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
             }}},
       {"data_hidden", {.moves = Moves::kDown, .value = 1}},
       {"gather_hidden", {.moves = Moves::kDown, .value = 1, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
+      {"gather_copy_bytes", {.value = 4, .before = shard_parameters}},
+      {"reduce_copy_bytes", {.value = 6, .before = shard_parameters}},
       {"tensor_collective_us", {.value = 500}},
       {"tensor_step_us", {.value = 500}},
       {"gradient_bytes", {.moves = Moves::kDown, .value = 2}},

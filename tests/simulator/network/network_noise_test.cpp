@@ -78,7 +78,7 @@ TEST_CASE("ranks of a tensor group draw as one, and fold") {
                                              .port_bytes_per_second = 5e9,
                                              .nics_per_node = 1,
                                              .nic_bytes_per_second = 1e9});
-  const NetworkSpec network = place(fabric, 2, {.tensor = 2, .data = 2, .pipeline = 2}, schedule, costs);
+  const NetworkSpec network = place(fabric, 2, {.tensor = 2, .context = 2, .pipeline = 2}, schedule, costs);
   CHECK(shared_network(network, schedule, costs, Replicas::kFolded, {0, 0, 1, 1}).first_replica.size() == 2);
   const NoisySteps noisy = simulate_noise(schedule, costs, network, {.cv = 0.1, .runs = 10, .replicas = 2});
   CHECK(noisy.quiet_makespan == simulate(schedule, costs, network).makespan);

@@ -87,7 +87,7 @@ TEST_SUITE("simulate_network") {
                                                      .nic_bytes_per_second = 25e9,
                                                      .nodes_per_leaf = 2,
                                                      .oversubscription = replicas == 7 ? 1.0 : 2.0});
-          const NetworkSpec network = place(fabric, 1, {.data = replicas, .pipeline = 4}, schedule, costs);
+          const NetworkSpec network = place(fabric, 1, {.context = replicas, .pipeline = 4}, schedule, costs);
           const Simulation folded = simulate(schedule, costs, network);
           const Simulation unfolded = simulate(schedule, costs, network, {}, Replicas::kUnfolded);
           CHECK(folded.makespan == unfolded.makespan);
@@ -140,7 +140,7 @@ TEST_SUITE("simulate_network") {
         }
       }
       const ProcessGrid grid{.tensor = 2, .context = 2, .data = data, .pipeline = 2};
-      const ProcessGrid replicas{.tensor = 2, .data = 2 * data, .pipeline = 2};
+      const ProcessGrid replicas{.tensor = 2, .context = 2 * data, .pipeline = 2};
       const ProcessGrid experts{.tensor = 2, .context = data == 2 ? 4 : 2, .data = data == 2 ? 1 : data, .pipeline = 2};
       const Fabric fabric = fabric_of(FabricSpec{.nodes = 2 * data,
                                                  .devices_per_node = 4,

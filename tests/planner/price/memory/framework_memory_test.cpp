@@ -98,6 +98,7 @@ TEST_CASE("routed experts are divided by expert parallelism and sharded over the
   CHECK(memory({.data = 4, .expert = 4}).parameter_bytes == 2 * (rest + experts / 4));
   CHECK(memory({.data = 4, .expert = 4, .zero = 1}).optimizer_bytes == 12 * (rest / 4 + experts / 4));
   CHECK(memory({.data = 4, .expert = 2, .zero = 1}).optimizer_bytes == 12 * (rest / 4 + experts / 2 / 2));
+  CHECK(memory({.data = 8, .expert = 2, .zero = 1, .shard = 4}).optimizer_bytes == 12 * (rest / 4 + experts / 2 / 2));
 }
 
 TEST_CASE("per-operation checkpoints keep a layer's input, every second product and attention's result") {

@@ -48,7 +48,7 @@ TEST_SUITE("place_inner") {
     forward.push_back(inner_collective(Group::kPipeline, CollectiveKind::kAllReduce));
     const ProcessGrid grid{.tensor = 2, .data = 2, .pipeline = 2};
     const NetworkSpec network =
-        with_inner_collectives(place(fabric, 4, grid, schedule, costs), fabric, 4,
+        with_inner_collectives(place(fabric, 4, {.tensor = 2, .context = 2, .pipeline = 2}, schedule, costs), fabric, 4,
                                {.ranks = grid, .experts = {.context = 4, .pipeline = 2}}, schedule, costs);
     REQUIRE(network.inner.size() == 3);
     CHECK(network.inner[0].replicas == std::vector<int>{0, 1});
@@ -67,7 +67,7 @@ TEST_SUITE("place_inner") {
     const Schedule schedule = lowered("1f1b", 2, 2);
     const CostTable costs = whole_costs(2, 1, 2);
     const ProcessGrid grid{.tensor = 2, .data = 2, .pipeline = 2};
-    const NetworkSpec placed = place(fabric, 4, grid, schedule, costs);
+    const NetworkSpec placed = place(fabric, 4, {.tensor = 2, .context = 2, .pipeline = 2}, schedule, costs);
     CHECK_THROWS_AS(
         with_inner_collectives(placed, fabric, 4, {.ranks = grid, .experts = {.pipeline = 2}}, schedule, costs),
         SpecError);

@@ -152,8 +152,8 @@ TEST_SUITE("place_moves") {
                              .memory_bytes_per_second = 25e9,
                              .devices_per_switch = 2,
                              .link = DeviceLink::kAttachment};
-        NetworkSpec network = with_moves(place(fabric, 4, {.tensor = 2, .data = data, .pipeline = 4}, schedule, costs),
-                                         fabric, host, schedule);
+        NetworkSpec network = with_moves(
+            place(fabric, 4, {.tensor = 2, .context = data, .pipeline = 4}, schedule, costs), fabric, host, schedule);
         if (slow) {
           network.speeds.assign(static_cast<std::size_t>(network.replicas) * 4, 1.0);
           network.speeds[1] = 0.5;

@@ -61,7 +61,7 @@ TEST_SUITE("place") {
     price_collectives(costs, 1000, Seconds{1});
     // World ranks: tp 2, dp 2, pp 2; a node a pipeline rank.
     const Fabric fabric = nodes_of(2, 4);
-    const NetworkSpec network = place(fabric, 4, {.tensor = 2, .data = 2, .pipeline = 2}, schedule, costs);
+    const NetworkSpec network = place(fabric, 4, {.tensor = 2, .context = 2, .pipeline = 2}, schedule, costs);
     CHECK(network.replicas == 4);
     for (int replica = 0; replica < 4; ++replica) {
       const Route& there = network.routes[network.activation_route[2 * replica]];
@@ -87,7 +87,7 @@ TEST_SUITE("place") {
     CostTable costs = whole_costs(4, 1, 2);
     price_collectives(costs, 1000, Seconds{1});
     const Fabric fabric = nodes_of(4, 1);
-    const NetworkSpec network = place(fabric, 1, {.data = 2, .pipeline = 2}, schedule, costs);
+    const NetworkSpec network = place(fabric, 1, {.context = 2, .pipeline = 2}, schedule, costs);
     for (const CollectiveFlow& flow : network.collectives) {
       if (flow.op == Op::kReduceGrad) CHECK(shares_by_name(fabric, network.routes[flow.route]).size() == 8);
     }
