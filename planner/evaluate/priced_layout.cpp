@@ -15,6 +15,7 @@
 #include "planner/evaluate/pipeline_hops.h"
 #include "planner/evaluate/stage_passes.h"
 #include "planner/partition/balanced_partition.h"
+#include "planner/partition/framework_split.h"
 #include "planner/price/memory/device_memory.h"
 #include "planner/price/memory/framework_memory.h"
 #include "planner/price/memory/stage_memory.h"
@@ -73,8 +74,8 @@ Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector
   if (layers < parts) {
     throw SpecError(fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, layers));
   }
-  if (pricing.stack_of(layout) != nullptr && layers % parts == 0) {  // as frameworks split
-    return {.split = std::vector<int>(static_cast<std::size_t>(parts), layers / parts)};
+  if (const StackSpec* stack = pricing.stack_of(layout)) {
+    if (auto split = framework_split(stack->stage_split, layers, parts)) return {.split = std::move(*split)};
   }
   return pricing.balanced_split(prices, layout.recompute, schedule.stages,
                                 [&] { return layer_weights(pricing, prices, layout.recompute); });

@@ -20,6 +20,7 @@ const std::vector<std::string> kSelectiveNames = {"attention", "alternate-produc
 const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"};
 
 const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
+const std::vector<std::string> kStageSplitNames = {"even", "ends-as-layers"};
 const std::vector<std::string> kGraphNames = {"none", "outside-experts", "iteration"};
 
 /// Visits every member with its key, so that reading and writing name them once. `Visitor` has one function for each
@@ -153,6 +154,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
   if (object.has("context")) stack.context = static_cast<ContextKind>(named("context", kContextNames));
   if (object.has("selective")) stack.selective = static_cast<SelectiveKind>(named("selective", kSelectiveNames));
   if (object.has("dispatch")) stack.dispatch = static_cast<ExpertDispatch>(named("dispatch", kDispatchNames));
+  if (object.has("stage_split")) stack.stage_split = static_cast<StageSplit>(named("stage_split", kStageSplitNames));
   if (object.has("graphs")) stack.graphs = static_cast<GraphScope>(named("graphs", kGraphNames));
   visit_members(stack, StackReader{object});
   for (const auto& [key, value] :
@@ -182,6 +184,7 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
                               {"context", kContextNames[static_cast<std::size_t>(stack.context)]},
                               {"selective", kSelectiveNames[static_cast<std::size_t>(stack.selective)]},
                               {"dispatch", kDispatchNames[static_cast<std::size_t>(stack.dispatch)]},
+                              {"stage_split", kStageSplitNames[static_cast<std::size_t>(stack.stage_split)]},
                               {"graphs", kGraphNames[static_cast<std::size_t>(stack.graphs)]}};
   visit_members(stack, Writer{json});
   json["sources"] = stack.sources;

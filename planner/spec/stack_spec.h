@@ -38,6 +38,9 @@ enum class ExpertDispatch : std::uint8_t { kPerExpert, kPerRank };
 /// exchange, or the whole iteration.
 enum class GraphScope : std::uint8_t { kNone, kOutsideExperts, kIteration };
 
+/// The layers of a stage where the layout names none (partition/framework_split.h).
+enum class StageSplit : std::uint8_t { kEven, kEndsAsLayers };
+
 struct StackSpec {
   std::string name;
   std::string note;
@@ -88,6 +91,7 @@ struct StackSpec {
   // ZeRO 3 copies whole weights behind each gather, and whole gradients before each reduction.
   double gather_copy_bytes = 0;    ///< bytes that compute kernels move for each element of a gathered weight
   double reduce_copy_bytes = 0;    ///< bytes that compute kernels move for each element of a gradient to be reduced
+  StageSplit stage_split = StageSplit::kEven;
   bool scattered_messages = true;  ///< between stages each tensor rank sends 1/t of the activation
   /// Fixed device time of each collective of the tensor group, added to the model's time.
   Seconds tensor_collective{0};
@@ -155,8 +159,8 @@ inline constexpr int kAttentionKernelCount = 5;
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
 /// The JSON form has `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
-/// `dispatch` ("per-expert", "per-rank") and `graphs` ("none", "outside-experts", "iteration") by their names, every
-/// member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us",
+/// `dispatch` ("per-expert", "per-rank"), `stage_split` ("even", "ends-as-layers") and `graphs` ("none",
+/// "outside-experts", "iteration") by their names, every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us",
 /// "action_overhead_us"), and "sources": {KEY: where its figure stands}. Members that are left out have the defaults
 /// above. Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, an imbalance
 /// below 1, a negative figure.

@@ -35,6 +35,7 @@ TEST_CASE("a stack survives its JSON form") {
   stack.kernel_launch = Seconds{7e-6};
   stack.dispatch = ExpertDispatch::kPerRank;
   stack.graphs = GraphScope::kOutsideExperts;
+  stack.stage_split = StageSplit::kEndsAsLayers;
   stack.expert_imbalance = 1.25;
   stack.fused_expert_bias = false;
   stack.sources["tensor_hidden"] = "a guess";
