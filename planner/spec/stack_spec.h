@@ -89,8 +89,8 @@ struct StackSpec {
   double data_hidden = 0;    ///< share of the last backward beside which gradients may be reduced
   double gather_hidden = 0;  ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
   // ZeRO 3 copies whole weights behind each gather, and whole gradients before each reduction.
-  double gather_copy_bytes = 0;    ///< bytes that compute kernels move for each element of a gathered weight
-  double reduce_copy_bytes = 0;    ///< bytes that compute kernels move for each element of a gradient to be reduced
+  double gather_copy_bytes = 0;  ///< bytes that compute kernels move for each element of a gathered weight
+  double reduce_copy_bytes = 0;  ///< bytes that compute kernels move for each element of a gradient to be reduced
   StageSplit stage_split = StageSplit::kEven;
   bool scattered_messages = true;  ///< between stages each tensor rank sends 1/t of the activation
   /// Fixed device time of each collective of the tensor group, added to the model's time.

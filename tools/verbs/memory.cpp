@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/device_plan/plan_device.h"
+#include "planner/evaluate/played_memory.h"
 #include "planner/price/memory/stage_memory.h"
 #include "planner/search/bounds.h"
 #include "planner/search/evaluate_plan.h"
@@ -26,6 +28,37 @@ namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// The allocator of the frameworks, on one rank.
+struct PlayedByRank {
+  PlayedMemory fixed;
+  PlayedMemory expandable;
+};
+
+/// [rank]; empty for Plumb's own executor, which has an allocator of its own.
+std::vector<PlayedByRank> played_by_rank(const Plan& plan, const Evaluation& evaluation) {
+  using enum CachingAllocator::Segments;
+  std::vector<PlayedByRank> played;
+  if (!plan.training.stack) return played;
+  const std::vector<PlayedMemory> fixed = played_memory(plan.training, evaluation, kFixed);
+  const std::vector<PlayedMemory> expandable = played_memory(plan.training, evaluation, kExpandable);
+  for (std::size_t rank = 0; rank < fixed.size(); ++rank) played.push_back({fixed[rank], expandable[rank]});
+  return played;
+}
+
+ordered_json played_json(const PlayedByRank& played) {
+  return {{"fixed_segments_share", played.fixed.reserved_share()},
+          {"expandable_segments_share", played.expandable.reserved_share()}};
+}
+
+std::string played_text(const PlayedByRank& played, const MemoryPeak& peak) {
+  const auto reserved = [&](const PlayedMemory& memory) {
+    return bytes_text(memory.reserved_share() * static_cast<double>(peak.bytes));
+  };
+  return fmt::format(
+      "PyTorch's allocator, played in this order, reserves {} for that peak, and {} with expandable segments\n",
+      reserved(played.fixed), reserved(played.expandable));
+}
 
 /// Returns one rank's peak, the bytes that it always holds and those that come and go, and its bytes over time, in all
 /// and by kind.
@@ -80,6 +113,7 @@ int memory_verb(const MemoryArguments& arguments) {
   const std::vector<MemoryPeak> peaks = memory_peaks(evaluation.lowered, evaluation.costs, timeline);
   const std::int64_t available = device.memory_bytes - device.reserved_bytes;
 
+  const std::vector<PlayedByRank> played = played_by_rank(plan, evaluation);
   std::optional<DeviceProgram> program;
   if (arguments.arena)
     program =
@@ -87,7 +121,10 @@ int memory_verb(const MemoryArguments& arguments) {
 
   if (arguments.json) {
     ordered_json list = ordered_json::array();
-    for (std::size_t r = 0; r < peaks.size(); ++r) list.push_back(rank_json(r, peaks[r], timeline.ranks[r], available));
+    for (std::size_t r = 0; r < peaks.size(); ++r) {
+      list.push_back(rank_json(r, peaks[r], timeline.ranks[r], available));
+      list.back()["reserved_by_allocator"] = played.empty() ? ordered_json() : played_json(played[r]);
+    }
     ordered_json answer{
         {"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}};
     add_stack(answer, plan.training);
@@ -105,6 +142,7 @@ int memory_verb(const MemoryArguments& arguments) {
                     plan.model.name, to_text(plan.layout), stack_text(plan.training), text(device.memory_bytes),
                     text(device.reserved_bytes), memory_peaks_text(peaks), fullest - peaks.begin(),
                     text(available - fullest->bytes), memory_holders_text(*fullest, kMostHolders)));
+    if (!played.empty()) print_answer("\n" + played_text(played[fullest - peaks.begin()], *fullest));
     print_answer("\n" + interval_text(plan, evaluation.simulation) + "\n");
     if (program) print_answer("\n" + arena_text(*program));
   }

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/price/pricing.h"
 #include "tests/planner/fixtures.h"
+#include "tests/shared_folder.h"
 
 namespace plumb::test {
 namespace {
@@ -237,6 +239,54 @@ TEST_CASE("an optimizer's own samples price its step, AdamW's where there are no
   CHECK(time(Optimizer::kLion) == doctest::Approx(2e-3));
   CHECK(time(Optimizer::kAdafactor) == doctest::Approx(3e-3));
   CHECK(time(Optimizer::kSgd) == doctest::Approx(5e-3));
+}
+
+/// The time of one exchange of 4096 tokens (hidden 7168, eight of 256 experts, bf16) over nodes of eight H100, and
+/// the bytes that a rank's tokens have once for each node, its own among them.
+struct NodeExchange {
+  Seconds time{0};
+  double bytes = 0;
+};
+
+NodeExchange deepep_exchange(int nodes) {
+  ModelSpec model = preset_model("deepseek-v3");
+  const int devices = 8 * nodes;
+  StackSpec stack{.name = "any"};
+  stack.dispatch = ExpertDispatch::kPerRank;
+  const TrainingSpec training{.global_batch = devices, .sequence = 4096, .stack = stack};
+  Pricing pricing(model, preset_cluster("h100:" + std::to_string(devices)), training);
+  const Layout layout{.data = devices, .expert = devices};
+  const std::size_t layer = pricing.kind_of_layer().size() - 2;  // the last but the head has routed experts
+  const LayerPrice price =
+      pricing.layer_prices(layout, pricing.placements(layout).inner.front())[pricing.kind_of_layer()[layer]];
+  const Seconds both = price.forward.collective_seconds[static_cast<std::size_t>(Group::kExpert)]
+                                                       [static_cast<std::size_t>(CollectiveKind::kAllToAll)];
+  double missed = 1;  // no expert of a node is among the eight
+  for (int pick = 0; pick < 8; ++pick) missed *= (256.0 - 256.0 / nodes - pick) / (256 - pick);
+  constexpr double kTokenBytes = 2.0 * 7168;
+  return {.time = both / 2, .bytes = 4096 * kTokenBytes * nodes * (1 - missed)};
+}
+
+TEST_SUITE("oracle") {
+  TEST_CASE("tokens go through the NICs at the rate that DeepEP measured") {
+    const auto text = shared_text("published/micro_deepep_alltoall.json");
+    if (!text) return;
+    const auto published = nlohmann::json::parse(*text);
+    int compared = 0;
+    for (const auto& entry : published.at("rows")) {
+      const auto& row = entry.at("row");
+      const std::string topology = row.value("2:Topo", "");
+      if (row.value("0:Arch", "") != "SM90" || !topology.starts_with("EP 8 x ")) continue;
+      const NodeExchange exchange = deepep_exchange(std::stoi(topology.substr(7)));
+      for (const char* column : {"3:Dispatch Bottleneck Bandwidth", "4:Combine Bottleneck Bandwidth"}) {
+        const double measured = std::stod(row.at(column).get<std::string>()) * 1e9;
+        CAPTURE(topology);
+        CHECK(exchange.bytes / exchange.time.count() == doctest::Approx(measured).epsilon(.12));
+        ++compared;
+      }
+    }
+    CHECK(compared == 4);
+  }
 }
 
 }  // namespace plumb::test
