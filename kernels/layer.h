@@ -26,6 +26,7 @@
 #include "kernels/layer/program/program.h"
 #include "kernels/layer/program/recomputed.h"
 #include "kernels/layer/program/saved_tensors.h"
+#include "kernels/layer/program/storage.h"
 #include "kernels/layer/rank_share.h"
 #include "kernels/layer/recompute.h"
 

@@ -85,7 +85,7 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
   const TrainingSpec& training = pricing.training();
   const StackSpec* stack = pricing.stack_of(layout);
   const std::int64_t gradient = gradient_bytes(pricing, layout);
-  const bool narrow = stack != nullptr && stack->fp8_weight_gathers && training.precision == Precision::kFp8;
+  const bool narrow = stack != nullptr && stack->fp8.weight_gathers && training.precision == Precision::kFp8;
   const std::int64_t weight = narrow ? 1 : bytes_per_element(training.precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
   Seconds reduce = reduction_time(pricing, stage, reduction, gradient);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "kernels/layer.h"
-#include "kernels/layer/program/storage.h"
 #include "planner/price/memory/stage_memory.h"
 
 namespace plumb { inline namespace planner {
@@ -35,8 +34,8 @@ int first_of(const LayerProgram& program, Pass pass) {
   return static_cast<int>(first - program.steps.begin());
 }
 
-/// What the layer behind hands over belongs to that layer, unless this is the last of its stage; what goes there is that
-/// layer's input.
+/// Returns the life of a layer's storages. The layer behind owns the gradient that it hands over, and the input that this
+/// layer hands to it, unless this is the last of its stage.
 LayerLife life_of(const LayerProgram& program, Recompute recompute, bool last_of_stage, std::int64_t element_bytes) {
   LayerLife life{.input_grad = first_of(program, Pass::kInputGrad),
                  .weight_grad = first_of(program, Pass::kWeightGrad),

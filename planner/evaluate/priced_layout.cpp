@@ -15,10 +15,10 @@
 #include "planner/evaluate/pipeline_hops.h"
 #include "planner/evaluate/stage_passes.h"
 #include "planner/partition/balanced_partition.h"
-#include "planner/partition/framework_split.h"
 #include "planner/price/memory/device_memory.h"
 #include "planner/price/memory/framework_memory.h"
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/framework_split.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {

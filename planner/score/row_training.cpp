@@ -76,6 +76,8 @@ TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const Cluste
     training.optimizer = of_row([&] { return optimizer_from_name(optimizer, "optimizer"); });
   }
   training.stack = stack_of(reader, model, cluster, layout);
+  if (const std::string recipe = reader.text("fp8_recipe"); training.stack->fp8_recipes.contains(recipe))
+    training.stack = with_fp8_recipe(*training.stack, recipe);
   return training;
 }
 

@@ -38,10 +38,10 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
-  visit.number("fp8_gemm_factor", stack.fp8_gemm_factor);
-  visit.flag("fp8_gathers", stack.fp8_gathers);
-  visit.flag("fp8_weight_gathers", stack.fp8_weight_gathers);
-  visit.number("fp8_cast_bytes", stack.fp8_cast_bytes);
+  visit.number("fp8_gemm_factor", stack.fp8.gemm_factor);
+  visit.flag("fp8_gathers", stack.fp8.gathers);
+  visit.flag("fp8_weight_gathers", stack.fp8.weight_gathers);
+  visit.number("fp8_cast_bytes", stack.fp8.cast_bytes);
   visit.flag("fp8_saved", stack.fp8_saved);
   visit.flag("expert_kernels", stack.expert_kernels);
   visit.flag("weighted_activations", stack.weighted_activations);
@@ -96,6 +96,14 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("cached_moments", stack.cached_moments);
   visit.flag("copied_context", stack.copied_context);
   visit.share("offloaded_share", stack.offloaded_share);
+}
+
+template <class Recipe, class Visitor>
+void visit_recipe(Recipe& recipe, Visitor&& visit) {
+  visit.number("gemm_factor", recipe.gemm_factor);
+  visit.number("cast_bytes", recipe.cast_bytes);
+  visit.flag("gathers", recipe.gathers);
+  visit.flag("weight_gathers", recipe.weight_gathers);
 }
 
 struct StackReader {
@@ -165,11 +173,35 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
     object.fail("expert_imbalance", fmt::format("{} is below 1: the fullest rank has at least the mean, give 1 or more",
                                                 stack.expert_imbalance));
   }
+  stack.fp8_recipe = object.text_or("fp8_recipe", stack.fp8_recipe);
+  if (object.has("fp8_recipes")) {
+    StrictObject recipes = object.object("fp8_recipes");
+    for (const auto& [name, value] : object.raw("fp8_recipes").items()) {
+      StrictObject recipe = recipes.object(name);
+      visit_recipe(stack.fp8_recipes[name], StackReader{recipe});
+      recipe.finish();
+    }
+  }
   if (object.has("sources")) {
     StrictObject sources = object.object("sources");
     for (const auto& [key, value] : object.raw("sources").items()) stack.sources[key] = sources.text(key);
   }
   object.finish();
+  return stack;
+}
+
+StackSpec with_fp8_recipe(StackSpec stack, const std::string& recipe) {
+  const auto found = stack.fp8_recipes.find(recipe);
+  if (found == stack.fp8_recipes.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, figures] : stack.fp8_recipes) names.push_back(name);
+    throw SpecError(
+        names.empty()
+            ? fmt::format("stack {} has one way to quantize, and no recipe \"{}\": leave it out", stack.name, recipe)
+            : fmt::format("stack {} has no recipe \"{}\": give {}", stack.name, recipe, fmt::join(names, ", ")));
+  }
+  stack.fp8 = found->second;
+  stack.fp8_recipe = recipe;
   return stack;
 }
 
@@ -187,6 +219,9 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
                               {"stage_split", kStageSplitNames[static_cast<std::size_t>(stack.stage_split)]},
                               {"graphs", kGraphNames[static_cast<std::size_t>(stack.graphs)]}};
   visit_members(stack, Writer{json});
+  json["fp8_recipe"] = stack.fp8_recipe;
+  json["fp8_recipes"] = nlohmann::ordered_json::object();
+  for (const auto& [name, recipe] : stack.fp8_recipes) visit_recipe(recipe, Writer{json["fp8_recipes"][name]});
   json["sources"] = stack.sources;
   return json;
 }

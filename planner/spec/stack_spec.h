@@ -38,8 +38,21 @@ enum class ExpertDispatch : std::uint8_t { kPerExpert, kPerRank };
 /// exchange, or the whole iteration.
 enum class GraphScope : std::uint8_t { kNone, kOutsideExperts, kIteration };
 
-/// The layers of a stage where the layout names none (partition/framework_split.h).
+/// The layers of a stage where the layout names none (framework_split.h).
 enum class StageSplit : std::uint8_t { kEven, kEndsAsLayers };
+
+/// The way in which products are quantized: a scale for each tensor, row or block (TorchAO's tensorwise and rowwise,
+/// DeepSeek-V3's blockwise, MXFP8). NVFP4 shares these figures, with its own bytes, but for the weights that replicas
+/// gather.
+struct Fp8Recipe {
+  /// Factor on the device's fp8 rate for products; the result is never above the peak.
+  double gemm_factor = 1;
+  double cast_bytes = 0;        ///< bytes moved for each element that is quantized in a kernel of its own
+  bool gathers = false;         ///< the tensor group gathers one byte an element
+  bool weight_gathers = false;  ///< replicas gather weights in one byte an element
+
+  friend bool operator==(const Fp8Recipe&, const Fp8Recipe&) = default;
+};
 
 struct StackSpec {
   std::string name;
@@ -59,13 +72,10 @@ struct StackSpec {
   SelectiveKind selective = SelectiveKind::kAttentionCore;
   bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
   double memory_traffic = 1;  ///< bytes of memory-bound kernels over the bytes that must cross memory
-  // NVFP4 shares the figures of fp8, with its own bytes, but for the weights that replicas gather.
-  /// Factor on the device's fp8 rate for products as the stack scales them; the result is never above the peak.
-  double fp8_gemm_factor = 1;
-  bool fp8_gathers = false;         ///< under fp8 the tensor group gathers one byte an element
-  bool fp8_weight_gathers = false;  ///< under fp8 replicas gather weights in one byte an element
-  double fp8_cast_bytes = 0;        ///< bytes moved under fp8 for each element that is quantized in a kernel of its own
-  bool fp8_saved = false;           ///< under fp8 products keep their inputs in one byte an element
+  Fp8Recipe fp8;
+  std::string fp8_recipe = "default";            ///< the recipe that these figures are of
+  std::map<std::string, Fp8Recipe> fp8_recipes;  ///< others, by name
+  bool fp8_saved = false;                        ///< under fp8 products keep their inputs in one byte an element
 
   // Routed experts.
   bool expert_kernels = false;  ///< grouped products are one kernel for each expert
@@ -158,7 +168,11 @@ inline constexpr int kAttentionKernelCount = 5;
 /// Returns the rows of the vocabulary's table with which that stack trains.
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
-/// The JSON form has `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
+/// Returns the stack with the figures of that recipe. Throws SpecError naming its recipes if it has no such one.
+StackSpec with_fp8_recipe(StackSpec stack, const std::string& recipe);
+
+/// The JSON form has `fp8_gemm_factor`, `fp8_cast_bytes`, `fp8_gathers` and `fp8_weight_gathers`, and `fp8_recipes` with
+/// the same figures by recipe ({"rowwise": {"gemm_factor": 0.95, "cast_bytes": 10}}). It has `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
 /// `dispatch` ("per-expert", "per-rank"), `stage_split` ("even", "ends-as-layers") and `graphs` ("none",
 /// "outside-experts", "iteration") by their names, every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us",
 /// "action_overhead_us"), and "sources": {KEY: where its figure stands}. Members that are left out have the defaults

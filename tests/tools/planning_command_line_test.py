@@ -42,6 +42,35 @@ class Defaults(CommandLineTest):
         said = plumb(*question, "--precision", "fp8")
         self.assertRegex(said.stderr, "fp8 is .* % slower than bf16 in this layout .*: the products of its experts")
 
+    def test_a_recipe_of_fp8_is_the_stacks_and_is_named(self):
+        question = ("simulate", "llama-3-8b", "h100:8", "--global-batch", 64, "--layout", "tp=2,zero=3,mbs=1",
+                    "--stack", "torchtitan")
+        whole = self.json(*question, "--precision", "fp8")
+        rows = self.json(*question, "--precision", "fp8", "--fp8-recipe", "rowwise")
+        self.assertGreater(rows["step_time_s"], whole["step_time_s"])
+        self.assertIn("stack torchtitan (rowwise)", self.done(*question, "--precision", "fp8", "--fp8-recipe", "rowwise"))
+        self.refused(2, *question, "--precision", "fp8", "--fp8-recipe", "blockwise",
+                     says=("give mxfp8, rowwise, tensorwise",))
+        self.refused(2, *question, "--fp8-recipe", "rowwise", says=("give --precision fp8",))
+
+    def test_groups_of_replicas_share_state_where_that_is_asked_for(self):
+        question = ("simulate", "llama-2-7b", "a100:128", "--global-batch", 256, "--stack", "fsdp", "--layout")
+        whole = self.json(*question, "zero=3,mbs=2,recompute=none")
+        nodes = self.json(*question, "zero=3,shard=8,mbs=2,recompute=none")
+        self.assertGreater(nodes["peak_memory_bytes"][0], whole["peak_memory_bytes"][0])
+        self.refused(3, *question, "zero=3,shard=7,mbs=2", says=("shard=7 does not divide the 128 replicas",))
+        plan = self.folder / "plan.json"
+        self.done("plan", *question[1:], "zero=3,shard=8,mbs=2,recompute=none", "-o", plan)
+        self.assertEqual(self.json("simulate", plan)["step_time_s"], nodes["step_time_s"])
+
+    def test_memory_says_what_the_frameworks_allocator_reserves(self):
+        plan = self.folder / "plan.json"
+        self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 64, "--layout", "tp=2,pp=2", "-o", plan)
+        for rank in self.json("memory", plan)["ranks"]:
+            for share in rank["reserved_by_allocator"].values():
+                self.assertTrue(1 <= share < 1.2)
+        self.assertIn("PyTorch's allocator, played in this order, reserves", self.done("memory", plan))
+
     def test_racks_are_filled_alike_and_clouds_have_names_of_their_own(self):
         rack = self.json("simulate", "llama-3-8b", "gb200-nvl72:256", "--global-batch", 256, "--layout", "dp=256")
         self.assertIn("gb200-nvl72:256", rack["title"])

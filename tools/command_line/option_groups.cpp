@@ -45,13 +45,15 @@ void add_question(CLI::App* app, QuestionArguments& question) {
       ->transform(count_of<std::int64_t>(1));
   add("--precision", question.precision,
       "bf16, fp16, fp8, nvfp4, tf32 or fp32 (default: bf16 where the device has it)");
+  add("--fp8-recipe", question.fp8_recipe, "how the stack quantizes products: tensorwise, rowwise, blockwise, mxfp8");
   add("--stack", question.stack,
       "the framework that trains, a preset (`plumb stacks`) or a file; plumb for Plumb's own executor (default: "
       "assumed by "
       "layout, model and device)");
   add("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd (default: adamw)");
   add("--layout", question.layout,
-      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,offload,schedule,group,bucket_mib, as in tp=8,pp=2");
+      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,shard,sp,mbs,recompute,offload,schedule,group,bucket_mib, as in "
+      "tp=8,pp=2");
   add("--split", question.split, "transformer layers, or a graph's nodes, of each stage, as in 8,8,10,6");
 }
 

@@ -24,6 +24,7 @@ struct QuestionArguments {
   std::int64_t global_batch = 0;
   std::int64_t sequence = 0;  ///< 0: the model's own
   std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else
+  std::string fp8_recipe;     ///< of the stack; empty: its default
   std::string stack;          ///< a preset, a file or kOwnExecutor; empty: that of each layout is assumed
   std::string optimizer;      ///< empty: adamw
   std::string layout;         ///< dp=2,tp=4,...

@@ -141,6 +141,15 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
   if (!question.optimizer.empty())
     training.optimizer = read_option([&] { return optimizer_from_name(question.optimizer, "--optimizer"); });
   if (!question.stack.empty() && question.stack != kOwnExecutor) training.stack = stack_input(question.stack);
+  if (!question.fp8_recipe.empty()) {
+    if (!training.stack) throw UsageError("--fp8-recipe is a framework's: name it by --stack");
+    if (!is_quantized(training.precision))
+      throw UsageError(
+          fmt::format("--fp8-recipe says how products are quantized, and --precision is {}: give "
+                      "--precision fp8",
+                      precision_name(training.precision)));
+    training.stack = read_option([&] { return with_fp8_recipe(*training.stack, question.fp8_recipe); });
+  }
   if (training.stack && question.headroom) training.stack->memory_headroom = *question.headroom;
   return training;
 }

@@ -8,7 +8,10 @@ namespace plumb { inline namespace tools {
 std::string stack_text(const TrainingSpec& training) {
   if (!training.stack) return "Plumb's own executor";
   const std::string& why = training.stack_assumed;
-  return fmt::format("stack {}{}", training.stack->name, why.empty() ? "" : fmt::format(", assumed: {}", why));
+  const std::string& recipe = training.stack->fp8_recipe;
+  const bool named = is_quantized(training.precision) && recipe != StackSpec{}.fp8_recipe;
+  return fmt::format("stack {}{}{}", training.stack->name, named ? fmt::format(" ({})", recipe) : "",
+                     why.empty() ? "" : fmt::format(", assumed: {}", why));
 }
 
 void add_stack(nlohmann::ordered_json& answer, const TrainingSpec& training) {

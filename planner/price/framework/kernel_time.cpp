@@ -32,7 +32,7 @@ Seconds gemm_kernel_time(const KernelPrices& prices, const StackSpec& stack, con
   const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
   const double grouped = grouped_share(prices, stack, kernel, !by_form.empty());
   const double narrow =
-      prices.peak_flops_per_second * grouped * (prices.quantized_bytes > 0 ? stack.fp8_gemm_factor : 1);
+      prices.peak_flops_per_second * grouped * (prices.quantized_bytes > 0 ? stack.fp8.gemm_factor : 1);
   const double peak = kernel.batched || kernel.wide ? prices.wide_flops_per_second : narrow;
   const Seconds modelled =
       gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);

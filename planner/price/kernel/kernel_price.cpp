@@ -130,11 +130,11 @@ std::vector<KernelSample> samples_of(const ClusterSpec& cluster, std::string_vie
 
 void require_below_peak(const DeviceSpec& device, Precision precision, const StackSpec& stack) {
   if (!is_quantized(precision)) return;
-  const double share = device.gemm_share(precision) * stack.fp8_gemm_factor;
+  const double share = device.gemm_share(precision) * stack.fp8.gemm_factor;
   if (share <= 1) return;
   throw SpecError(
       fmt::format("stack {}: fp8_gemm_factor {} makes products {:.3g} times as fast as {}'s peak: the mapping is wrong",
-                  stack.name, stack.fp8_gemm_factor, share, device.name));
+                  stack.name, stack.fp8.gemm_factor, share, device.name));
 }
 
 KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& training, int busy_ranks) {

@@ -122,9 +122,9 @@ LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork
   const bool quantized = kernels.quantized_bytes > 0;
   const ElementBytes bytes{
       .activation = static_cast<double>(kernels.element_bytes),
-      .gathered = quantized && stack.fp8_gathers ? kernels.quantized_bytes : static_cast<double>(kernels.element_bytes),
+      .gathered = quantized && stack.fp8.gathers ? kernels.quantized_bytes : static_cast<double>(kernels.element_bytes),
       .gradient = static_cast<double>(kernels.gradient_bytes),
-      .cast = quantized ? stack.fp8_cast_bytes : 0};
+      .cast = quantized ? stack.fp8.cast_bytes : 0};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
   return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);

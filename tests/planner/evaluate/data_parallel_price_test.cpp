@@ -17,7 +17,7 @@ constexpr Seconds kPass{1};  // longer than any of the collectives
 /// Replicas of kStage on the eight devices of a node.
 DataParallelPrice price_of(int zero, bool with_stack, bool narrow = false) {
   TrainingSpec training{.global_batch = 8, .sequence = 512};
-  if (with_stack) training.stack = StackSpec{.name = "any", .fp8_weight_gathers = narrow};
+  if (with_stack) training.stack = StackSpec{.name = "any", .fp8 = {.weight_gathers = narrow}};
   if (narrow) training.precision = Precision::kFp8;
   Pricing pricing(small_gpt(), preset_cluster(narrow ? "h100:8" : "a100:8"), training);
   return data_parallel_price(pricing, {.data = 8, .zero = zero}, kStage, kPass, kPass, {});

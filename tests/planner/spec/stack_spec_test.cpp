@@ -28,6 +28,7 @@ TEST_CASE("a stack survives its JSON form") {
   StackSpec stack{.name = "mine", .attention = AttentionKernel::kCudnn, .fused_norm = false, .tensor_hidden = 0.5};
   stack.selective = SelectiveKind::kNormsAndActivations;
   stack.fp8_saved = true;
+  stack.fp8_recipes["rowwise"] = {.gemm_factor = 0.9, .cast_bytes = 10};
   stack.offloaded_share = 0.25;
   stack.sharded_masters = true;
   stack.async_tensor_gradients = true;
@@ -84,6 +85,18 @@ TEST_CASE("every figure of a stack's preset that is not the default names its so
     }
   }
   CHECK(presets > 0);
+}
+
+TEST_CASE("a recipe puts its figures in the place of the stack's own") {
+  StackSpec stack{.name = "x", .fp8 = {.cast_bytes = 6, .gathers = true}};
+  CHECK_THROWS_WITH_AS(with_fp8_recipe(stack, "rowwise"),
+                       "stack x has one way to quantize, and no recipe \"rowwise\": leave it out", SpecError);
+  stack.fp8_recipes = {{"rowwise", {.gemm_factor = 0.9, .cast_bytes = 10}}, {"mxfp8", {}}};
+  const StackSpec rowwise = with_fp8_recipe(stack, "rowwise");
+  CHECK(rowwise.fp8 == Fp8Recipe{.gemm_factor = 0.9, .cast_bytes = 10});
+  CHECK(rowwise.fp8_recipe == "rowwise");
+  CHECK_THROWS_WITH_AS(with_fp8_recipe(stack, "blockwise"),
+                       "stack x has no recipe \"blockwise\": give mxfp8, rowwise", SpecError);
 }
 
 }  // namespace plumb::test

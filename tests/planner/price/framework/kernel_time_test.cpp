@@ -93,7 +93,7 @@ TEST_CASE("a way of scaling that is slower takes fp8 products longer, and what i
   ClusterSpec cluster = round_cluster(1);
   cluster.device.peak_flops_per_second[Precision::kFp8] = 200e12;
   DeviceKernel kernel = product(4096, 4096, 4096);
-  const StackSpec rowwise{.name = "rowwise", .fp8_gemm_factor = 0.5};
+  const StackSpec rowwise{.name = "rowwise", .fp8 = {.gemm_factor = 0.5}};
   const double fast = time_of(cluster, kernel, {.name = "any"}, Precision::kFp8);
   CHECK(time_of(cluster, kernel, rowwise, Precision::kFp8) == doctest::Approx(2 * fast));
   CHECK(time_of(cluster, kernel, rowwise) == doctest::Approx(time_of(cluster, kernel)));  // bf16

@@ -67,13 +67,13 @@ TEST_CASE("a stack whose fp8 products would outrun the device's peak is read wro
   cluster.device.peak_flops_per_second[Precision::kFp8] = 200e12;
   cluster.device.gemm_efficiency = 0.8;
   TrainingSpec training = kBf16Training;
-  training.stack = StackSpec{.name = "eager", .fp8_gemm_factor = 1.26};
+  training.stack = StackSpec{.name = "eager", .fp8 = {.gemm_factor = 1.26}};
   CHECK_NOTHROW(static_cast<void>(kernel_prices(cluster, training, 1)));
   training.precision = Precision::kFp8;
   CHECK(refusal([&] { kernel_prices(cluster, training, 1); }) ==
         "stack eager: fp8_gemm_factor 1.26 makes products 1.01 times as fast as " + cluster.device.name +
             "'s peak: the mapping is wrong");
-  training.stack->fp8_gemm_factor = 1.25;
+  training.stack->fp8.gemm_factor = 1.25;
   CHECK_NOTHROW(static_cast<void>(kernel_prices(cluster, training, 1)));
 }
 

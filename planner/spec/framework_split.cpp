@@ -1,4 +1,4 @@
-#include "planner/partition/framework_split.h"
+#include "planner/spec/framework_split.h"
 
 namespace plumb { inline namespace planner {
 namespace {
