@@ -95,8 +95,8 @@ TEST_CASE("a recipe puts its figures in the place of the stack's own") {
   const StackSpec rowwise = with_fp8_recipe(stack, "rowwise");
   CHECK(rowwise.fp8 == Fp8Recipe{.gemm_factor = 0.9, .cast_bytes = 10});
   CHECK(rowwise.fp8_recipe == "rowwise");
-  CHECK_THROWS_WITH_AS(with_fp8_recipe(stack, "blockwise"),
-                       "stack x has no recipe \"blockwise\": give mxfp8, rowwise", SpecError);
+  CHECK_THROWS_WITH_AS(with_fp8_recipe(stack, "blockwise"), "stack x has no recipe \"blockwise\": give mxfp8, rowwise",
+                       SpecError);
 }
 
 }  // namespace plumb::test
