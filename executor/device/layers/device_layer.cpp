@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "executor/device/layers/image_layers.h"
+#include "executor/device/layers/program_layer.h"
 #include "kernels/simt/attention/attention.h"
 #include "kernels/simt/experts/router.h"
 
@@ -26,12 +26,10 @@ struct DeviceLayerMaker {
     return make_device_transformer(layer, work, element_bytes, share);
   }
   Made operator()(const HeadLayer& layer) const { return make_device_head(layer, work, element_bytes, share); }
-  Made operator()(const InputLayer& layer) const { return make_device_input(layer, work, element_bytes); }
-  Made operator()(const ConvolutionLayer& layer) const { return make_device_convolution(layer, work, element_bytes); }
-  Made operator()(const PoolingLayer& layer) const { return make_device_pooling(layer, work, element_bytes); }
-  Made operator()(const LinearLayer& layer) const { return make_device_linear(layer, work, element_bytes); }
-  Made operator()(const MlpLayer& layer) const { return make_device_mlp(layer, work, element_bytes); }
-  Made operator()(const LossLayer& layer) const { return make_device_loss(layer, work, element_bytes); }
+  template <class OfImagesOrVectors>
+  Made operator()(const OfImagesOrVectors& layer) const {
+    return make_program_layer(layer, work, element_bytes);
+  }
 };
 
 }  // namespace

@@ -84,8 +84,13 @@ LayerPlaces layer_places(const LayerProgram& program, std::int64_t element_bytes
   for (const Storage& storage : storages(program)) {
     const auto has = [&](int tensor) { return storage.tensors.has(tensor); };
     const std::int64_t bytes = aligned_bytes(bytes_of(program, storage, element_bytes));
-    if (has(program.output_gradient) || storage.is_kept() ||
-        (storage.first_pass == Pass::kInputGrad && storage.last_pass == Pass::kWeightGrad)) {
+    const bool passes = (has(program.input) && storage.last_pass == Pass::kForward) ||
+                        (has(program.output_gradient) && storage.last_pass == Pass::kInputGrad);
+    if (passes) {
+      place(storage, MemoryPart::kPassing, 0);
+      all.bytes.passing = std::max(all.bytes.passing, bytes);
+    } else if (has(program.output_gradient) || storage.is_kept() ||
+               (storage.first_pass == Pass::kInputGrad && storage.last_pass == Pass::kWeightGrad)) {
       const auto kept = static_cast<std::size_t>(storage.kept);
       const bool is_cheap = writer[kept] >= 0 && program.steps[static_cast<std::size_t>(writer[kept])].cheap &&
                             program.tensors[kept].type == StoredType::kElement;

@@ -27,6 +27,7 @@ struct DeviceBytes {
   std::int64_t early = 0;  ///< from F until I
   std::int64_t late = 0;   ///< from F until W
   std::int64_t cheap = 0;  ///< from F until W, but recomputed cheaply from the others: outputs of norms and activations
+  std::int64_t passing = 0;  ///< the largest tensor that goes from one layer's pass to the next layer's
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;  ///< peak of I and of W
 
@@ -34,7 +35,9 @@ struct DeviceBytes {
 };
 
 /// The part of a layer's memory in which a tensor lies.
-enum class MemoryPart : std::uint8_t { kNone, kEarly, kLate, kCheap, kForwardWorkspace, kBackwardWorkspace };
+/// kPassing: an input that F alone reads, or an output's gradient that I alone reads; layers use one of two such places
+/// in turn.
+enum class MemoryPart : std::uint8_t { kNone, kEarly, kLate, kCheap, kPassing, kForwardWorkspace, kBackwardWorkspace };
 
 struct TensorPlace {
   MemoryPart part = MemoryPart::kNone;  ///< kNone: memory of others

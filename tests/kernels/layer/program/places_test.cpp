@@ -59,7 +59,7 @@ TEST_CASE("tensors that are in use at the same time never lie in the same memory
     for (const Storage& one : all)
       for (const Storage& other : all) {
         const TensorPlace at = place_of(one), beside = place_of(other);
-        const bool is_kept = at.part < MemoryPart::kForwardWorkspace;
+        const bool is_kept = at.part < MemoryPart::kPassing;
         const bool meet = is_kept || (one.first_step <= other.last_step && other.first_step <= one.last_step);
         if (&one == &other || at.part == MemoryPart::kNone || at.part != beside.part || !meet) continue;
         ++neighbours;

@@ -1,6 +1,6 @@
 // Models of images and of vectors of numbers on a device beside the cpu backend's.
 
-#include "executor/device/layers/image_layers.h"
+#include "executor/device/layers/program_layer.h"
 
 #include <doctest/doctest.h>
 
@@ -130,7 +130,7 @@ TEST_CASE("images whose gradients replicas sum and share out, and clipped, give 
 TEST_CASE("a device keeps no pooling's input from a forward to its backward") {
   const PoolingLayer pooling{.height = 9, .width = 7, .channels = 8, .kernel = 3, .stride = 2};
   const LayerWork work{.microbatch = 5};
-  const DeviceLayerBytes bytes = make_device_pooling(pooling, work, 4)->bytes();
+  const DeviceLayerBytes bytes = make_program_layer(pooling, work, 4)->bytes();
   CHECK(bytes.late == 0);
   CHECK(bytes.early == aligned_bytes(output_elements(pooling, work) * 4));
   CHECK(bytes.passing == aligned_bytes(input_elements(pooling, work) * 4));
