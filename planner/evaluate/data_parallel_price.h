@@ -32,8 +32,9 @@ struct DataParallelPrice {
 /// passes. Gradients are reduced among the replicas that share state, and then each share among its copies. Beside the
 /// passes a stack hides a part of the collectives that are whole (spec/stack_spec.h), and its ZeRO 3 goes layer by
 /// layer. Each of `buckets` is priced whole, because the simulation finds what is hidden. Under ZeRO 3 of a stack each
-/// micro-batch gathers beside both its passes and reduces beside the second, over the same links, and the passes copy
-/// weights and gradients (spec/stack_spec.h), and compute without the SMs that NCCL then holds (price/collective/nccl_occupied_units.h).
+/// micro-batch gathers beside both its passes and reduces beside the second, over the same links. The passes then copy
+/// weights and gradients (spec/stack_spec.h), and compute without the SMs that NCCL holds
+/// (price/collective/nccl_occupied_units.h).
 DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
                                       Seconds backward, const std::vector<GradientBucket>& buckets);
 

@@ -34,8 +34,8 @@ int first_of(const LayerProgram& program, Pass pass) {
   return static_cast<int>(first - program.steps.begin());
 }
 
-/// Returns the life of a layer's storages. The layer behind owns the gradient that it hands over, and the input that this
-/// layer hands to it, unless this is the last of its stage.
+/// Returns the life of a layer's storages. The layer behind owns the gradient that it hands over, and the input that
+/// this layer hands to it, unless this is the last of its stage.
 LayerLife life_of(const LayerProgram& program, Recompute recompute, bool last_of_stage, std::int64_t element_bytes) {
   LayerLife life{.input_grad = first_of(program, Pass::kInputGrad),
                  .weight_grad = first_of(program, Pass::kWeightGrad),

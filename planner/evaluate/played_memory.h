@@ -1,9 +1,9 @@
 #pragma once
 // The memory that PyTorch's allocator reserves on a rank, played: two steps of the rank's actions in their order, each
 // layer with the storages of its program (kernels/layer/program/storage.h), from the step that first uses one to the
-// last. Weights and gradients stand from the beginning, the optimizer's state from the first step on, as frameworks make
-// it. The framework's kernels are others than the program's; the share of what is reserved above what stands is taken to
-// be the same.
+// last. Weights and gradients stand from the beginning, the optimizer's state from the first step on, as frameworks
+// make it. The framework's kernels are others than the program's; the share of what is reserved above what stands is
+// taken to be the same.
 //
 //   const std::vector<PlayedMemory> played = played_memory(plan.training, evaluation, segments);
 //   predicted_bytes * played[rank].reserved_share()      // what torch.cuda.max_memory_reserved() says

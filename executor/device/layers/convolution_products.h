@@ -1,6 +1,7 @@
 #pragma once
-// A convolution on a device as products. The windows of some images at once become rows of patches (im2col), which are
-// multiplied with the filters, group by group. There are T images [H, W, C] and outputs [P, F]; a filter has E elements.
+// A convolution on a device as products. The windows of some images at once become rows of patches (im2col), which
+// are multiplied with the filters, group by group. There are T images [H, W, C] and outputs [P, F]; a filter has E
+// elements.
 
 #include <cstddef>
 #include <cstdint>

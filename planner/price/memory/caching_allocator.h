@@ -9,10 +9,10 @@
 //   allocator.reserved_bytes()                          -> 30 MiB
 //
 // Requests are rounded up to 512 bytes. Up to 1 MiB they share segments of 2 MiB, below 10 MiB segments of 20 MiB, and
-// larger ones have a segment of their own, of a multiple of 2 MiB. The smallest free block that is large enough serves a
-// request; what it has more is cut off if it is above 1 MiB (512 bytes among the small). Free neighbours in a segment
-// join. Expandable segments: one segment for the small requests and one for the others, which grow at their end by 2 and
-// by 20 MiB. Source: pytorch/pytorch v2.5 c10/cuda/CUDACachingAllocator.cpp (BSD-3-Clause, facts restated).
+// larger ones have a segment of their own, of a multiple of 2 MiB. The smallest free block that is large enough serves
+// a request; what it has more is cut off if it is above 1 MiB (512 bytes among the small). Free neighbours in a segment
+// join. Expandable segments: one segment for the small requests and one for the others, which grow at their end by 2
+// and by 20 MiB. Source: pytorch/pytorch v2.5 c10/cuda/CUDACachingAllocator.cpp (BSD-3-Clause, facts restated).
 
 #include <cstdint>
 #include <set>
