@@ -5,6 +5,7 @@
 
 #include "executor/cpu/kernels/kernel_set.h"
 #include "kernels/counter_random.h"
+#include "kernels/cpu/images/image_sizes.h"
 #include "kernels/cpu/relu.h"
 
 namespace plumb { inline namespace executor {
@@ -82,8 +83,7 @@ void call_embedding(const KernelCall& call, KernelOperands& with) {
 }
 
 void call_convolution(const KernelCall& call, KernelOperands& with) {
-  const std::vector<std::int64_t>& shape = call.shape;
-  const ConvolutionSize size{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], shape[6], shape[7], shape[8]};
+  const ConvolutionSize size = convolution_size(call.shape);
   const std::int64_t input = size.images * size.height * size.width * size.channels;
   const std::int64_t output = size.images * size.filters *
                               windows_in(size.height, size.kernel, size.stride, size.padding) *
@@ -102,9 +102,8 @@ void call_convolution(const KernelCall& call, KernelOperands& with) {
 }
 
 void call_pooling(const KernelCall& call, KernelOperands& with) {
-  const std::vector<std::int64_t>& shape = call.shape;
-  const PoolingSize size{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]};
-  const PoolingKind kind = shape[6] != 0 ? PoolingKind::kAverage : PoolingKind::kMax;
+  const PoolingSize size = pooling_size(call.shape);
+  const PoolingKind kind = call.shape[6] != 0 ? PoolingKind::kAverage : PoolingKind::kMax;
   const std::int64_t input = size.images * size.height * size.width * size.channels;
   const std::int64_t output = size.images * size.channels * windows_in(size.height, size.kernel, size.stride) *
                               windows_in(size.width, size.kernel, size.stride);

@@ -3,8 +3,25 @@
 #include <algorithm>
 
 #include "kernels/layer.h"
+#include "kernels/simt/images/patches.h"
 
 namespace plumb { inline namespace executor {
+namespace {
+
+/// The bytes of patches that one product takes; one image may have more.
+constexpr std::int64_t kPatchBytes = std::int64_t{16} << 20;
+
+/// True if a window is one pixel, so that there are no patches to cut out.
+bool patches_are_images(const ConvolutionSize& size) {
+  return size.kernel == 1 && size.stride == 1 && size.padding == 0 && size.groups == 1;
+}
+
+/// Returns the bytes of the patches of an image, for one group's channels.
+std::int64_t patch_bytes_of_image(const simt::PatchGrid& grid, std::int64_t element_bytes) {
+  return std::max<std::int64_t>(1, grid.rows * grid.columns * grid.patch * element_bytes);
+}
+
+}  // namespace
 
 ConvolutionProducts::ConvolutionProducts(const ConvolutionSize& size, std::int64_t element_bytes)
     : size_(size), element_bytes_(element_bytes) {
@@ -12,8 +29,9 @@ ConvolutionProducts::ConvolutionProducts(const ConvolutionSize& size, std::int64
   patch_ = grid.patch;
   pixels_ = grid.rows * grid.columns;
   image_bytes_ = size.height * size.width * size.channels * element_bytes;
-  chunk_ = images_of_chunk(size_, element_bytes);
-  if (!patches_are_images(size_)) group_at_ = aligned_bytes(chunk_ * patch_bytes_of_image(size_, element_bytes));
+  const std::int64_t patch_bytes = patch_bytes_of_image(grid, element_bytes);
+  chunk_ = std::clamp<std::int64_t>(kPatchBytes / patch_bytes, 1, std::max<std::int64_t>(1, size.images));
+  if (!patches_are_images(size_)) group_at_ = aligned_bytes(chunk_ * patch_bytes);
   workspace_bytes_ = group_at_;
   if (size.groups > 1) workspace_bytes_ += aligned_bytes(chunk_ * pixels_ * group_filters() * element_bytes);
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "executor/device/kernels/device_kernels.h"
-#include "executor/device/layers/convolution_chunks.h"
+#include "kernels/cpu/images/convolution.h"
 
 namespace plumb { inline namespace executor {
 

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "executor/device/layers/convolution_products.h"
+#include "kernels/cpu/images/image_sizes.h"
 #include "kernels/layer.h"
 
 namespace plumb { inline namespace executor {
@@ -20,27 +21,6 @@ LayerNumbers numbers_of(const Layer& layer) {
   if (const auto* linear = std::get_if<LinearLayer>(&layer)) return {linear->exact_gelu, linear->dropout};
   if (const auto* mlp = std::get_if<MlpLayer>(&layer)) return {.exact_gelu = mlp->exact_gelu};
   return {};
-}
-
-ConvolutionSize convolution_size(const std::vector<std::int64_t>& shape) {
-  return {.images = shape[0],
-          .height = shape[1],
-          .width = shape[2],
-          .channels = shape[3],
-          .filters = shape[4],
-          .kernel = shape[5],
-          .stride = shape[6],
-          .padding = shape[7],
-          .groups = shape[8]};
-}
-
-PoolingSize pooling_size(const std::vector<std::int64_t>& shape) {
-  return {.images = shape[0],
-          .height = shape[1],
-          .width = shape[2],
-          .channels = shape[3],
-          .kernel = shape[4],
-          .stride = shape[5]};
 }
 
 DevicePlace place_of(MemoryPart part) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cassert>
 
-#include "executor/device/layers/convolution_chunks.h"
+#include "executor/device/layers/convolution_products.h"
 #include "kernels/counter_random.h"
+#include "kernels/cpu/images/image_sizes.h"
+#include "kernels/simt/images/patches.h"
 #include "kernels/simt/relu.h"
 
 namespace plumb { inline namespace executor {
@@ -12,73 +14,35 @@ namespace {
 
 constexpr double kDropProbability = 0.1;
 
-ConvolutionSize convolution_of(const KernelCall& call) {
-  const std::vector<std::int64_t>& s = call.shape;
-  return {.images = s[0],
-          .height = s[1],
-          .width = s[2],
-          .channels = s[3],
-          .filters = s[4],
-          .kernel = s[5],
-          .stride = s[6],
-          .padding = s[7],
-          .groups = s[8]};
-}
-
-PoolingSize pooling_of(const KernelCall& call) {
-  const std::vector<std::int64_t>& s = call.shape;
-  return {.images = s[0], .height = s[1], .width = s[2], .channels = s[3], .kernel = s[4], .stride = s[5]};
-}
-
 std::int64_t outputs_of(const PoolingSize& size) {
   const auto windows = [&](std::int64_t pixels) { return (pixels - size.kernel) / size.stride + 1; };
   return size.images * windows(size.height) * windows(size.width) * size.channels;
 }
 
-/// Enqueues the layer's three passes (layers/convolution_layer.cpp) without bias and ReLU.
-void enqueue_convolution(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
-  const ConvolutionSize size = convolution_of(call);
+/// Returns the elements of a convolution's output.
+std::int64_t outputs_of(const ConvolutionSize& size) {
   const simt::PatchGrid grid = simt::patch_grid(size);
-  const std::int64_t pixels = grid.rows * grid.columns, filters = size.filters / size.groups;
-  const std::int64_t most = images_of_chunk(size, with.element_bytes());
-  for (std::int64_t image = 0; image < size.images; image += most) {
-    ConvolutionSize chunk = size;
-    chunk.images = std::min(most, size.images - image);
-    const std::int64_t rows = chunk.images * pixels;
-    for (std::int64_t group = 0; group < size.groups; ++group) {
-      std::byte* const images = with.stored(chunk.images * size.height * size.width * size.channels);
-      std::byte* const patches = patches_are_images(size) ? images : with.stored(rows * grid.patch);
-      std::byte* const outputs = with.stored(rows * filters);
-      const auto cut_out = [&] {
-        if (patches != images) kernels.image_to_patches(patches, images, chunk, group);
-      };
-      const auto take_columns = [&](bool puts) {
-        if (size.groups == 1) return;
-        std::byte* const all = with.stored(rows * size.filters);
-        if (puts)
-          kernels.copy_columns(all, size.filters, outputs, filters, {rows, filters});
-        else
-          kernels.copy_columns(outputs, filters, all, size.filters, {rows, filters});
-      };
-      if (call.kind == KernelKind::kConvolutionForward) {
-        cut_out();
-        kernels.linear_forward(outputs, patches, with.stored(filters * grid.patch), {rows, filters, grid.patch});
-        take_columns(true);
-      } else if (call.kind == KernelKind::kConvolutionInputGrad) {
-        take_columns(false);
-        kernels.linear_input_grad(patches, outputs, with.stored(filters * grid.patch), {rows, grid.patch, filters});
-        if (patches != images) kernels.patches_to_image(images, patches, chunk, group);
-      } else {
-        take_columns(false);
-        cut_out();
-        kernels.linear_weight_grad(with.floats(filters * grid.patch), outputs, patches, {filters, grid.patch, rows});
-      }
-    }
-  }
+  return size.images * grid.rows * grid.columns * size.filters;
+}
+
+/// Enqueues a pass of a convolution without bias and ReLU.
+void enqueue_convolution(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const ConvolutionSize size = convolution_size(call.shape);
+  const ConvolutionProducts products(size, with.element_bytes());
+  const std::int64_t filters = size.filters * simt::patch_grid(size).patch;
+  std::byte* const inputs = with.stored(size.images * size.height * size.width * size.channels);
+  std::byte* const outputs = with.stored(outputs_of(size));
+  std::byte* const workspace = with.bytes(products.workspace_bytes());
+  if (call.kind == KernelKind::kConvolutionForward)
+    products.forward(kernels, outputs, inputs, with.stored(filters), workspace);
+  else if (call.kind == KernelKind::kConvolutionInputGrad)
+    products.input_grad(kernels, inputs, outputs, with.stored(filters), workspace);
+  else
+    products.weight_grad(kernels, with.floats(filters), outputs, inputs, workspace);
 }
 
 void enqueue_pooling(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
-  const PoolingSize size = pooling_of(call);
+  const PoolingSize size = pooling_size(call.shape);
   const std::int64_t inputs = size.images * size.height * size.width * size.channels, outputs = outputs_of(size);
   const bool has_places = call.shape[6] == 0;
   std::byte *const outside = with.stored(outputs), *const inside = with.stored(inputs);
@@ -95,13 +59,13 @@ bool is_image_kernel(KernelKind kind) {
 }
 
 std::int64_t image_integer_count(const KernelCall& call) {
-  return call.kind == KernelKind::kPoolingBackward && call.shape[6] == 0 ? outputs_of(pooling_of(call)) : 0;
+  return call.kind == KernelKind::kPoolingBackward && call.shape[6] == 0 ? outputs_of(pooling_size(call.shape)) : 0;
 }
 
 std::vector<std::int32_t> image_integers(const KernelCall& call) {
   const std::int64_t count = image_integer_count(call);
   if (count == 0) return {};
-  const PoolingSize size = pooling_of(call);
+  const PoolingSize size = pooling_size(call.shape);
   const std::int64_t columns = (size.width - size.kernel) / size.stride + 1, windows = outputs_of(size) / size.images;
   std::vector<std::int32_t> places(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -122,15 +86,14 @@ std::int64_t image_operand_bytes(const KernelCall& call, std::int64_t element_by
     case KernelKind::kConvolutionForward:
     case KernelKind::kConvolutionInputGrad:
     case KernelKind::kConvolutionWeightGrad: {
-      const ConvolutionSize size = convolution_of(call);
-      const simt::PatchGrid grid = simt::patch_grid(size);
-      const std::int64_t images = images_of_chunk(size, element_bytes), rows = images * grid.rows * grid.columns;
-      return images * (s[1] * s[2] * s[3] * element_bytes + patch_bytes_of_image(size, element_bytes)) +
-             2 * rows * size.filters * element_bytes + size.filters * grid.patch * 4;
+      const ConvolutionSize size = convolution_size(call.shape);
+      return (s[0] * s[1] * s[2] * s[3] + outputs_of(size)) * element_bytes +
+             ConvolutionProducts(size, element_bytes).workspace_bytes() +
+             size.filters * simt::patch_grid(size).patch * 4;
     }
     case KernelKind::kPoolingForward:
     case KernelKind::kPoolingBackward:
-      return s[0] * s[1] * s[2] * s[3] * element_bytes + outputs_of(pooling_of(call)) * (element_bytes + 4);
+      return s[0] * s[1] * s[2] * s[3] * element_bytes + outputs_of(pooling_size(call.shape)) * (element_bytes + 4);
     default:
       return s[0] * s[1] * (element_bytes + 4) + s[0] * 4 + simt::relu_mask_bytes(s[0] * s[1]);
   }
