@@ -23,6 +23,14 @@ const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
 const std::vector<std::string> kStageSplitNames = {"even", "ends-as-layers"};
 const std::vector<std::string> kGraphNames = {"none", "outside-experts", "iteration"};
 
+template <class Recipe, class Visitor>
+void visit_recipe(Recipe& recipe, const std::string& prefix, Visitor&& visit) {
+  visit.number((prefix + "gemm_factor").c_str(), recipe.gemm_factor);
+  visit.number((prefix + "cast_bytes").c_str(), recipe.cast_bytes);
+  visit.flag((prefix + "gathers").c_str(), recipe.gathers);
+  visit.flag((prefix + "weight_gathers").c_str(), recipe.weight_gathers);
+}
+
 /// Visits every member with its key, so that reading and writing name them once. `Visitor` has one function for each
 /// type.
 template <class Stack, class Visitor>
@@ -38,10 +46,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
-  visit.number("fp8_gemm_factor", stack.fp8.gemm_factor);
-  visit.flag("fp8_gathers", stack.fp8.gathers);
-  visit.flag("fp8_weight_gathers", stack.fp8.weight_gathers);
-  visit.number("fp8_cast_bytes", stack.fp8.cast_bytes);
+  visit_recipe(stack.fp8, "fp8_", visit);
   visit.flag("fp8_saved", stack.fp8_saved);
   visit.flag("expert_kernels", stack.expert_kernels);
   visit.flag("weighted_activations", stack.weighted_activations);
@@ -96,14 +101,6 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("cached_moments", stack.cached_moments);
   visit.flag("copied_context", stack.copied_context);
   visit.share("offloaded_share", stack.offloaded_share);
-}
-
-template <class Recipe, class Visitor>
-void visit_recipe(Recipe& recipe, Visitor&& visit) {
-  visit.number("gemm_factor", recipe.gemm_factor);
-  visit.number("cast_bytes", recipe.cast_bytes);
-  visit.flag("gathers", recipe.gathers);
-  visit.flag("weight_gathers", recipe.weight_gathers);
 }
 
 struct StackReader {
@@ -178,7 +175,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
     StrictObject recipes = object.object("fp8_recipes");
     for (const auto& [name, value] : object.raw("fp8_recipes").items()) {
       StrictObject recipe = recipes.object(name);
-      visit_recipe(stack.fp8_recipes[name], StackReader{recipe});
+      visit_recipe(stack.fp8_recipes[name], "", StackReader{recipe});
       recipe.finish();
     }
   }
@@ -219,9 +216,9 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
                               {"stage_split", kStageSplitNames[static_cast<std::size_t>(stack.stage_split)]},
                               {"graphs", kGraphNames[static_cast<std::size_t>(stack.graphs)]}};
   visit_members(stack, Writer{json});
-  json["fp8_recipe"] = stack.fp8_recipe;
+  if (!stack.fp8_recipe.empty()) json["fp8_recipe"] = stack.fp8_recipe;
   json["fp8_recipes"] = nlohmann::ordered_json::object();
-  for (const auto& [name, recipe] : stack.fp8_recipes) visit_recipe(recipe, Writer{json["fp8_recipes"][name]});
+  for (const auto& [name, recipe] : stack.fp8_recipes) visit_recipe(recipe, "", Writer{json["fp8_recipes"][name]});
   json["sources"] = stack.sources;
   return json;
 }

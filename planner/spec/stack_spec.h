@@ -73,7 +73,7 @@ struct StackSpec {
   bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
   double memory_traffic = 1;  ///< bytes of memory-bound kernels over the bytes that must cross memory
   Fp8Recipe fp8;
-  std::string fp8_recipe = "default";            ///< the recipe that these figures are of
+  std::string fp8_recipe;                        ///< the recipe that these figures are of; empty: the stack's own
   std::map<std::string, Fp8Recipe> fp8_recipes;  ///< others, by name
   bool fp8_saved = false;                        ///< under fp8 products keep their inputs in one byte an element
 
@@ -171,13 +171,14 @@ std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor
 /// Returns the stack with the figures of that recipe. Throws SpecError naming its recipes if it has no such one.
 StackSpec with_fp8_recipe(StackSpec stack, const std::string& recipe);
 
-/// The JSON form has `fp8_gemm_factor`, `fp8_cast_bytes`, `fp8_gathers` and `fp8_weight_gathers`, and `fp8_recipes` with
-/// the same figures by recipe ({"rowwise": {"gemm_factor": 0.95, "cast_bytes": 10}}). It has `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
-/// `dispatch` ("per-expert", "per-rank"), `stage_split` ("even", "ends-as-layers") and `graphs` ("none",
-/// "outside-experts", "iteration") by their names, every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us",
-/// "action_overhead_us"), and "sources": {KEY: where its figure stands}. Members that are left out have the defaults
-/// above. Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, an imbalance
-/// below 1, a negative figure.
+/// The JSON form has `fp8_gemm_factor`, `fp8_cast_bytes`, `fp8_gathers` and `fp8_weight_gathers`, and `fp8_recipes`
+/// with the same figures by recipe ({"rowwise": {"gemm_factor": 0.95, "cast_bytes": 10}}). Besides it has `attention`,
+/// `context`, `selective` ("attention", "alternate-products", "norms-and-activations"), `dispatch` ("per-expert",
+/// "per-rank"), `stage_split` ("even", "ends-as-layers") and `graphs` ("none", "outside-experts", "iteration") by their
+/// names, every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us",
+/// "tensor_step_us", "action_overhead_us"), and "sources": {KEY: where its figure stands}. Members that are left out
+/// have the defaults above. Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to
+/// 1, an imbalance below 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

@@ -148,7 +148,12 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
           fmt::format("--fp8-recipe says how products are quantized, and --precision is {}: give "
                       "--precision fp8",
                       precision_name(training.precision)));
+    const Fp8Recipe own = training.stack->fp8;
     training.stack = read_option([&] { return with_fp8_recipe(*training.stack, question.fp8_recipe); });
+    if (training.stack->fp8 == own) {
+      print_note(fmt::format("recipe {} has the figures that stack {} has without it", question.fp8_recipe,
+                             training.stack->name));
+    }
   }
   if (training.stack && question.headroom) training.stack->memory_headroom = *question.headroom;
   return training;

@@ -9,7 +9,7 @@ std::string stack_text(const TrainingSpec& training) {
   if (!training.stack) return "Plumb's own executor";
   const std::string& why = training.stack_assumed;
   const std::string& recipe = training.stack->fp8_recipe;
-  const bool named = is_quantized(training.precision) && recipe != StackSpec{}.fp8_recipe;
+  const bool named = is_quantized(training.precision) && !recipe.empty();
   return fmt::format("stack {}{}{}", training.stack->name, named ? fmt::format(" ({})", recipe) : "",
                      why.empty() ? "" : fmt::format(", assumed: {}", why));
 }

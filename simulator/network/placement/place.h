@@ -26,9 +26,10 @@ Route ring_route(const Fabric& fabric, int devices_per_node, const std::vector<i
 double ring_volume_ratio(CollectiveKind kind, int ranks);
 
 /// Returns a network with all replicas of the pipeline, none folded. Messages and the collectives of the data group
-/// (UNSHARD, REDUCE_GRAD) have routes; the collectives of other groups are inside the actions and share nothing.
-/// `grid` is that of the weights: context is the replicas that share state, data the copies of such groups, whose sums
-/// are a part of REDUCE_GRAD's time and share nothing. Throws SpecError if the grid has more ranks than the fabric has devices or its pipeline degree is not the schedule's.
+/// (UNSHARD, REDUCE_GRAD) have routes; the collectives of other groups are inside the actions and share nothing. `grid`
+/// is that of the weights: context is the replicas that share state, data the copies of such groups, whose sums are a
+/// part of REDUCE_GRAD's time and share nothing. Throws SpecError if the grid has more ranks than the fabric has
+/// devices or its pipeline degree is not the schedule's.
 NetworkSpec place(const Fabric& fabric, int devices_per_node, const ProcessGrid& grid, const Schedule& lowered,
                   const CostTable& costs);
 
