@@ -278,7 +278,7 @@ TEST_SUITE("oracle") {
       const std::string topology = row.value("2:Topo", "");
       if (row.value("0:Arch", "") != "SM90" || !topology.starts_with("EP 8 x ")) continue;
       const NodeExchange exchange = deepep_exchange(std::stoi(topology.substr(7)));
-      // The same bytes took 10 % longer to combine than to dispatch over two nodes; the price has no direction.
+      // Over two nodes a combination is 10 % slower than the dispatch of the same bytes. The price has no direction.
       for (const auto& [column, tolerance] :
            {std::pair{"3:Dispatch Bottleneck Bandwidth", .02}, {"4:Combine Bottleneck Bandwidth", .1}}) {
         const double measured = std::stod(row.at(column).get<std::string>()) * 1e9;
