@@ -73,6 +73,9 @@ struct TransformerLayer {
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
 
+/// The dropouts of a block, numbered so that their masks differ. A layer with one dropout has number 0.
+enum BlockDropout : std::uint64_t { kProbabilities, kAttentionBranch, kFeedForwardBranch };
+
 /// Returns the layer with an MLP of another width; one expert is such a layer.
 inline TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
   layer.ffn = ffn;

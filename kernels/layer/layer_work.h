@@ -16,8 +16,10 @@ struct ExpertDivision {
 
 /// One micro-batch, and the degree to which tensor parallelism divides the layer.
 struct LayerWork {
-  std::int64_t microbatch = 1;  ///< sequences
-  std::int64_t sequence = 1;    ///< tokens
+  std::int64_t microbatch = 1;      ///< sequences
+  std::int64_t sequence = 1;        ///< tokens, of a slice where sequences come in slices
+  std::int64_t whole_sequence = 0;  ///< tokens of the sequence of which this is a slice; 0: it is whole
+  std::int64_t earlier_tokens = 0;  ///< tokens of its slices before this one
   int tensor_parallel = 1;
   bool sequence_parallel = false;  ///< norms, residuals and dropout work on 1/t of the tokens (Megatron's SP)
   int context_parallel = 1;        ///< ranks that share each sequence; a rank has 1/c of its tokens
@@ -25,6 +27,10 @@ struct LayerWork {
   /// round a ring.
   bool exchanges_heads = false;
   ExpertDivision experts;
+
+  bool is_slice() const { return sequence < whole_sequence; }
+  /// Returns the tokens of a whole sequence.
+  std::int64_t whole() const { return is_slice() ? whole_sequence : sequence; }
 };
 
 }}  // namespace plumb::kernels

@@ -6,9 +6,6 @@
 
 namespace plumb { inline namespace executor {
 
-/// The dropouts of a block, numbered so that their masks differ.
-enum BlockDropout : std::uint64_t { kProbabilities, kAttentionBranch, kFeedForwardBranch };
-
 /// Returns the elements of context.scratch that both functions need. `sequence`: tokens of a whole sequence.
 std::int64_t attend_scratch_elements(const TransformerLayer& layer, const LayerWork& work, std::int64_t sequence,
                                      const ContextSeat& seat);

@@ -101,12 +101,12 @@ void CallRecorder::norm_backward(void* dx, float* dgain, float* dbias, const voi
   add([=](DeviceKernels& kernels) { kernels.norm_backward(dx, dgain, dbias, dy, past, x, norm, size); });
 }
 
-void CallRecorder::activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) {
-  add([=, &layer](DeviceKernels& kernels) { kernels.activation_forward(layer, y, up, rows); });
+void CallRecorder::activation_forward(void* y, const void* up, const DeviceActivation& of) {
+  add([=](DeviceKernels& kernels) { kernels.activation_forward(y, up, of); });
 }
 
-void CallRecorder::activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) {
-  add([=, &layer](DeviceKernels& kernels) { kernels.activation_backward(layer, up, dy, rows); });
+void CallRecorder::activation_backward(void* up, const void* dy, const DeviceActivation& of) {
+  add([=](DeviceKernels& kernels) { kernels.activation_backward(up, dy, of); });
 }
 
 void CallRecorder::bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) {
@@ -145,13 +145,13 @@ void CallRecorder::attention_backward(void* dqkv, float* products, const void* d
 }
 
 void CallRecorder::embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
-                                     const EmbeddingLayer& layer, const LayerWork& work) {
-  add([=, &layer](DeviceKernels& kernels) { kernels.embedding_forward(y, tokens, table, positions, layer, work); });
+                                     const EmbeddingSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.embedding_forward(y, tokens, table, positions, size); });
 }
 
 void CallRecorder::embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
-                                      const EmbeddingLayer& layer, const LayerWork& work) {
-  add([=, &layer](DeviceKernels& kernels) { kernels.embedding_backward(dtable, dpositions, dy, tokens, layer, work); });
+                                      const EmbeddingSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.embedding_backward(dtable, dpositions, dy, tokens, size); });
 }
 
 void CallRecorder::cross_entropy(float* losses, void* logits, const std::int32_t* targets, const VocabPart& part,

@@ -59,8 +59,8 @@ class CallRecorder final : public DeviceKernels {
                     const NormSize& size, float epsilon) override;
   void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
                      const DeviceNorm& norm, const NormSize& size) override;
-  void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) override;
-  void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) override;
+  void activation_forward(void* y, const void* up, const DeviceActivation& of) override;
+  void activation_backward(void* up, const void* dy, const DeviceActivation& of) override;
   void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override;
   void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override;
   void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
@@ -73,9 +73,9 @@ class CallRecorder final : public DeviceKernels {
   void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
                           const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override;
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
-                         const EmbeddingLayer& layer, const LayerWork& work) override;
+                         const EmbeddingSize& size) override;
   void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
-                          const EmbeddingLayer& layer, const LayerWork& work) override;
+                          const EmbeddingSize& size) override;
   void cross_entropy(float* losses, void* logits, const std::int32_t* targets, const VocabPart& part,
                      float gradient_scale, const float* loss_scale) override;
   void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
@@ -143,8 +143,6 @@ class CallRecorder final : public DeviceKernels {
   void pooling_backward(void* dx, const void* dy, const std::int32_t* places, const PoolingSize& size) override;
   void relu_forward(void* x, std::uint8_t* mask, const float* bias, std::int64_t rows, std::int64_t columns) override;
   void relu_backward(void* dy, const std::uint8_t* mask, std::int64_t elements) override;
-  void gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) override;
-  void gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) override;
   void squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale, const float* loss_scale) override;
 

@@ -31,14 +31,6 @@ void CallRecorder::relu_backward(void* dy, const std::uint8_t* mask, std::int64_
   add([=](DeviceKernels& kernels) { kernels.relu_backward(dy, mask, elements); });
 }
 
-void CallRecorder::gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) {
-  add([=](DeviceKernels& kernels) { kernels.gelu_forward(y, x, elements, exact); });
-}
-
-void CallRecorder::gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) {
-  add([=](DeviceKernels& kernels) { kernels.gelu_backward(x, dy, elements, exact); });
-}
-
 void CallRecorder::squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
                                  float gradient_scale, const float* loss_scale) {
   add([=](DeviceKernels& kernels) {

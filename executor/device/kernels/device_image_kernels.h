@@ -29,10 +29,6 @@ class DeviceImageKernels {
                             std::int64_t columns) = 0;
   virtual void relu_backward(void* dy, const std::uint8_t* mask, std::int64_t elements) = 0;
 
-  /// y = gelu(x); the backward replaces x by its gradient. x, y: [elements]
-  virtual void gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) = 0;
-  virtual void gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) = 0;
-
   /// Writes the loss of each row, and replaces y [rows, columns] by its gradient times `gradient_scale` and the loss
   /// scale (null: 1). losses: [rows]
   virtual void squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,

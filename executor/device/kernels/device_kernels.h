@@ -14,6 +14,7 @@
 #include "executor/device/kernels/device_image_kernels.h"
 #include "executor/device/kernels/device_update_kernels.h"
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/embedding.h"
 #include "kernels/cpu/losses/vocab_parallel_cross_entropy.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/products/gemm.h"
@@ -35,6 +36,16 @@ struct DeviceNorm {
 struct DeviceBias {
   const float* values = nullptr;
   const void* stored = nullptr;
+};
+
+/// The activation of an MLP over rows: SwiGLU where it is gated, otherwise GELU.
+struct DeviceActivation {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;  ///< channels of the result, f
+  bool gated = false;
+  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
+
+  std::int64_t elements() const { return rows * columns; }
 };
 
 class DeviceKernels : public DeviceExpertKernels,
@@ -82,10 +93,9 @@ class DeviceKernels : public DeviceExpertKernels,
   virtual void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
                              const DeviceNorm& norm, const NormSize& size) = 0;
 
-  /// Apply the block's activation. The backward replaces `up` by its gradient. up: [rows, f], or gated [rows, 2f]; y:
-  /// [rows, f]
-  virtual void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) = 0;
-  virtual void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) = 0;
+  /// Apply an activation. The backward replaces `up` by its gradient. up: [rows, f], or gated [rows, 2f]; y: [rows, f]
+  virtual void activation_forward(void* y, const void* up, const DeviceActivation& of) = 0;
+  virtual void activation_backward(void* up, const void* dy, const DeviceActivation& of) = 0;
 
   virtual void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) = 0;
   virtual void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) = 0;
@@ -108,9 +118,9 @@ class DeviceKernels : public DeviceExpertKernels,
 
   /// positions and dpositions may be null.
   virtual void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
-                                 const EmbeddingLayer& layer, const LayerWork& work) = 0;
+                                 const EmbeddingSize& size) = 0;
   virtual void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
-                                  const EmbeddingLayer& layer, const LayerWork& work) = 0;
+                                  const EmbeddingSize& size) = 0;
 
   /// Writes the loss of each row, and replaces the logits by their gradient times `gradient_scale` and the loss scale
   /// (null: 1); it is 0 in the padding. The part is the whole vocabulary, from its first token on. losses: [rows]

@@ -53,13 +53,6 @@ class SimtImageKernels : public SimtUpdateKernels<S, Launcher> {
     launcher_.launch_elements(simt::ReluBackward<S>{stored(dy), mask, elements}, elements);
   }
 
-  void gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) override {
-    launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(x), elements, exact}, elements);
-  }
-  void gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) override {
-    launcher_.launch_elements(simt::GeluBackward<S>{stored(x), stored(dy), elements, exact}, elements);
-  }
-
   void squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale, const float* loss_scale) override {
     launcher_.launch(simt::SquaredError<S>{losses, stored(y), targets, rows, columns, gradient_scale, loss_scale}, rows,

@@ -136,19 +136,19 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
                      size.rows, lanes_for(size.columns));
   }
 
-  void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) override {
-    const std::int64_t elements = rows * layer.ffn;
-    if (layer.mlp == MlpKind::kSwiglu)
-      launcher_.launch_elements(simt::SwigluForward<S>{stored(y), stored(up), {rows, layer.ffn}}, elements);
+  void activation_forward(void* y, const void* up, const DeviceActivation& of) override {
+    const std::int64_t elements = of.elements();
+    if (of.gated)
+      launcher_.launch_elements(simt::SwigluForward<S>{stored(y), stored(up), {of.rows, of.columns}}, elements);
     else
-      launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(up), elements, layer.exact_gelu}, elements);
+      launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(up), elements, of.exact_gelu}, elements);
   }
-  void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) override {
-    const std::int64_t elements = rows * layer.ffn;
-    if (layer.mlp == MlpKind::kSwiglu)
-      launcher_.launch_elements(simt::SwigluBackward<S>{stored(up), stored(dy), {rows, layer.ffn}}, elements);
+  void activation_backward(void* up, const void* dy, const DeviceActivation& of) override {
+    const std::int64_t elements = of.elements();
+    if (of.gated)
+      launcher_.launch_elements(simt::SwigluBackward<S>{stored(up), stored(dy), {of.rows, of.columns}}, elements);
     else
-      launcher_.launch_elements(simt::GeluBackward<S>{stored(up), stored(dy), elements, layer.exact_gelu}, elements);
+      launcher_.launch_elements(simt::GeluBackward<S>{stored(up), stored(dy), elements, of.exact_gelu}, elements);
   }
 
   void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override {
@@ -209,14 +209,12 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   }
 
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
-                         const EmbeddingLayer& layer, const LayerWork& work) override {
-    const EmbeddingSize size = embedding_size(layer, work);
+                         const EmbeddingSize& size) override {
     launcher_.launch(simt::EmbeddingForward<S>{stored(y), tokens, stored(table), stored(positions), size}, size.tokens,
                      lanes_for(size.columns));
   }
   void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
-                          const EmbeddingLayer& layer, const LayerWork& work) override {
-    const EmbeddingSize size = embedding_size(layer, work);
+                          const EmbeddingSize& size) override {
     assert(size.tokens <= kScratchFloats / 2);
     auto* const order = reinterpret_cast<std::int32_t*>(launcher_.scratch());
     std::int32_t* const occurrences = order + size.tokens;
@@ -265,9 +263,6 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
     return std::clamp<std::int64_t>(std::min(rows / kRows, kScratchFloats / sums), 1, kMost);
   }
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
-  static EmbeddingSize embedding_size(const EmbeddingLayer& layer, const LayerWork& work) {
-    return {work.microbatch * work.sequence, work.sequence, layer.hidden};
-  }
 
   /// Returns the number of lanes, a power of two, so that each has eight columns at most (more where kMostLanes limits
   /// them).

@@ -2,37 +2,18 @@
 
 #include <algorithm>
 #include <cassert>
-#include <type_traits>
 #include <variant>
 
-#include "executor/device/layers/program_layer.h"
+#include "executor/device/layers/embedding_step.h"
+#include "executor/device/layers/head_exchange.h"
+#include "executor/device/layers/kernel_step.h"
+#include "executor/device/layers/loss_step.h"
+#include "executor/device/layers/tensor_exchange.h"
+#include "kernels/cpu/images/image_sizes.h"
 #include "kernels/simt/attention/attention.h"
 #include "kernels/simt/experts/router.h"
 
 namespace plumb { inline namespace executor {
-
-namespace {
-
-struct DeviceLayerMaker {
-  const LayerWork& work;
-  std::int64_t element_bytes;
-  const DeviceTensorShare& share;
-
-  using Made = std::unique_ptr<DeviceLayer>;
-  Made operator()(const EmbeddingLayer& layer) const {
-    return make_device_embedding(layer, work, element_bytes, share);
-  }
-  Made operator()(const TransformerLayer& layer) const {
-    return make_device_transformer(layer, work, element_bytes, share);
-  }
-  Made operator()(const HeadLayer& layer) const { return make_device_head(layer, work, element_bytes, share); }
-  template <class OfImagesOrVectors>
-  Made operator()(const OfImagesOrVectors& layer) const {
-    return make_program_layer(layer, work, element_bytes);
-  }
-};
-
-}  // namespace
 
 bool has_device_kernels(const Layer& layer) {
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
@@ -40,41 +21,115 @@ bool has_device_kernels(const Layer& layer) {
   return true;
 }
 
-std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
-                                               const DeviceTensorShare& share) {
+DeviceLayer::DeviceLayer(const Layer& layer, const LayerWork& own, std::int64_t element_bytes, const DeviceSeat& seat)
+    : program_(layer, own, element_bytes, seat), bytes_{program_.bytes()} {
   assert(has_device_kernels(layer));
-  return std::visit(DeviceLayerMaker{work, element_bytes, share}, layer);
+  if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr) {
+    attention_.emplace(program_, bytes_);
+    if (block->experts > 0) {
+      experts_.emplace(program_, bytes_);
+      expert_exchange_.emplace(program_);
+    }
+  }
+  if (std::holds_alternative<ConvolutionLayer>(layer)) add_convolution();
 }
 
-void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, const std::byte* x,
-               const std::byte* residual, const LayerWork& work, std::int64_t columns, double probability,
-               std::int64_t element_bytes) {
-  const auto drop = [&](std::int64_t row, const DropoutRows& rows) {
-    const std::int64_t at = row * columns * element_bytes;
-    call.kernels.dropout(y + at, x + at, residual == nullptr ? nullptr : residual + at, dropout_key(call, place), rows,
-                         probability, call.numbers);
-  };
-  const ContextTokens& tokens = call.context.tokens;
-  if (!call.tensor.divides_rows && tokens.second.count == 0)
-    return drop(0, {.first_sample = call.first_sample,
-                    .count = work.microbatch,
-                    .first_token = tokens.first.first,
-                    .tokens = work.sequence,
-                    .columns = columns});
-  const std::int64_t own = own_rows_of(work), first = call.tensor.divides_rows ? call.tensor.rank() * own : 0;
-  std::int64_t row = 0;  // first row of the run, among all rows
-  for (std::int64_t sample = 0; sample < work.microbatch; ++sample)
-    for (const TokenRange& run : {tokens.first, tokens.second}) {
-      const std::int64_t begin = std::clamp<std::int64_t>(first - row, 0, run.count);
-      const std::int64_t end = std::clamp<std::int64_t>(first + own - row, begin, run.count);
-      if (begin < end)
-        drop(row + begin - first, {.first_sample = call.first_sample + sample,
-                                   .count = 1,
-                                   .first_token = run.first + begin,
-                                   .tokens = end - begin,
-                                   .columns = columns});
-      row += run.count;
-    }
+/// The patches lie behind the tensors of a pass.
+void DeviceLayer::add_convolution() {
+  convolution_.emplace(convolution_size(program_.plain().steps.front().call()->shape), program_.element_bytes());
+  patches_at_ = std::max(bytes_.forward_workspace, bytes_.backward_workspace);
+  bytes_.forward_workspace = bytes_.backward_workspace = patches_at_ + convolution_->workspace_bytes();
+}
+
+/// The table of a block's rotary embedding for the own tokens.
+std::vector<float> DeviceLayer::constants() const {
+  const auto* block = std::get_if<TransformerLayer>(&program_.layer());
+  if (block == nullptr || block->rotary_size == 0) return {};
+  const DeviceSeat& seat = program_.seat();
+  const std::vector<float> whole = rotary_table(seat.sequence, block->rotary_size, block->rope_theta);
+  const ContextTokens tokens = context_tokens(seat.slice, seat.context);
+  std::vector<float> own;
+  for (const TokenRange& run : {tokens.first, tokens.second})
+    own.insert(own.end(), whole.begin() + run.first * block->rotary_size,
+               whole.begin() + (run.first + run.count) * block->rotary_size);
+  return own;
+}
+
+void DeviceLayer::forward(const DeviceLayerCall& call, void* output) const {
+  for (const LayerStep& step : program_.steps(Pass::kForward, call.rebuilds_cheap))
+    enqueue({.program = program_, .step = step, .call = call, .output = output});
+}
+
+void DeviceLayer::rebuild_cheap(const DeviceLayerCall& call) const {
+  for (const LayerStep& step : steps_of(program_.plain(), Pass::kForward))
+    if (step.cheap) enqueue({.program = program_, .step = step, .call = call});
+}
+
+void DeviceLayer::input_grad(const DeviceLayerCall& call, void* input_gradient) const {
+  for (const LayerStep& step : program_.steps(Pass::kInputGrad, call.rebuilds_cheap)) {
+    const bool makes_it =
+        !step.writes.empty() && program_.is_stored_at(step.writes[0], program_.plain().input_gradient);
+    if (makes_it && input_gradient == nullptr) continue;  // the layer before has nothing to learn
+    enqueue({.program = program_, .step = step, .call = call, .input_gradient = input_gradient});
+  }
+}
+
+void DeviceLayer::weight_grad(const DeviceLayerCall& call) const {
+  for (const LayerStep& step : program_.steps(Pass::kWeightGrad, call.rebuilds_cheap))
+    enqueue({.program = program_, .step = step, .call = call});
+}
+
+void DeviceLayer::enqueue(const StepCall& of) const {
+  if (of.step.first_rank_only && of.call.tensor.rank() > 0) return;
+  if (of.step.exchange() != nullptr) return enqueue_exchange(of);
+  const KernelKind kind = of.step.call()->kind;
+  if (is_of_experts(kind)) return experts_->enqueue(of);
+  switch (kind) {
+    case KernelKind::kAttentionForward:
+    case KernelKind::kAttentionBackward:
+      return attention_->enqueue(of);
+    case KernelKind::kEmbeddingForward:
+    case KernelKind::kEmbeddingBackward:
+      return enqueue_embedding(of);
+    case KernelKind::kCrossEntropy:
+    case KernelKind::kSquaredError:
+      return enqueue_loss(of);
+    case KernelKind::kConvolutionForward:
+    case KernelKind::kConvolutionInputGrad:
+    case KernelKind::kConvolutionWeightGrad:
+      return convolve(of);
+    default:
+      return enqueue_kernel(of);
+  }
+}
+
+void DeviceLayer::enqueue_exchange(const StepCall& of) const {
+  switch (of.step.exchange()->group) {
+    case ExchangeGroup::kTensor:
+      return enqueue_tensor_exchange(of);
+    case ExchangeGroup::kExpert:
+      return expert_exchange_->enqueue(of);
+    case ExchangeGroup::kContext:
+      break;
+  }
+  switch (of.step.exchange()->kind) {
+    case ExchangeKind::kAllToAll:
+      return exchange_heads(of);
+    case ExchangeKind::kAllGather:
+      return experts_->share_picks(of);
+    default:
+      return;  // attention passes keys and values round
+  }
+}
+
+void DeviceLayer::convolve(const StepCall& of) const {
+  std::byte* const patches = of.call.workspace + patches_at_;
+  if (of.step.is(KernelKind::kConvolutionWeightGrad))
+    return convolution_->weight_grad(of.kernels(), of.gradient(0), of.read(0), of.read(1), patches);
+  if (of.is_forward())
+    convolution_->forward(of.kernels(), of.written(0), of.read(0), of.weight(0), patches);
+  else
+    convolution_->input_grad(of.kernels(), of.written(0), of.read(0), of.weight(0), patches);
 }
 
 }}  // namespace plumb::executor

@@ -1,94 +1,65 @@
 #include "executor/device/layers/expert_exchange.h"
 
-#include <algorithm>
+#include <variant>
 
 #include "kernels/layer/expert_rows.h"
+#include "kernels/layer/layer_ends.h"
 
 namespace plumb { inline namespace executor {
-DeviceExpertExchange::DeviceExpertExchange(const TransformerLayer& layer, const LayerWork& work,
-                                           const DeviceTensorShare& share, std::int64_t element_bytes,
-                                           DeviceLayerBytes& bytes, std::int64_t& backward)
-    : tokens_(tokens_of(work)),
-      picks_(layer.experts_per_token),
-      hidden_(layer.hidden),
-      element_bytes_(element_bytes),
-      blocks_{
-          .ranks = share.experts.ranks,
-          .experts = layer.experts / std::max(1, share.experts.ranks),
-          .rows = most_rows_to_expert_rank(
-              layer, {.sequences = work.microbatch, .tokens = work.sequence, .sequence = share.whole_sequence(work)},
-              share.experts.ranks)} {
-  constexpr std::int64_t kWord = sizeof(float);
-  const std::int64_t row_bytes = hidden_ * element_bytes;
-  const auto workspace = [](std::int64_t& total, std::int64_t all) {
-    return place_tensor(DevicePlace::kWorkspace, total, all);
-  };
-  rows_[0] = workspace(bytes.forward_workspace, rows() * row_bytes);
-  rows_[1] = workspace(backward, rows() * row_bytes);
-  if (!is_spread()) return;
-  received_ = place_tensor(DevicePlace::kEarly, bytes.early, rows() * kWord);
-  bounds_ = place_tensor(DevicePlace::kLate, bytes.late, (blocks_.experts + 1) * kWord);
-  counts_ = workspace(bytes.forward_workspace, 2 * layer.experts * kWord);
-  other_rows_[0] = workspace(bytes.forward_workspace, rows() * row_bytes);
-  other_rows_[1] = workspace(backward, rows() * row_bytes);
-  words_ = workspace(backward, rows() * kWord);
-  received_words_ = workspace(backward, rows() * kWord);
+
+ExpertExchange::ExpertExchange(const PlacedProgram& program) : routes_(program.plain()) {
+  const auto& block = std::get<TransformerLayer>(program.share());
+  const DeviceSeat& seat = program.seat();
+  const LayerWork& own = program.own();
+  picked_ = tokens_in(own) * block.experts_per_token;
+  hidden_ = block.hidden;
+  const RoutedTokens tokens{.sequences = own.microbatch, .tokens = own.sequence, .sequence = seat.whole_sequence(own)};
+  blocks_ = {.ranks = seat.experts.ranks,
+             .experts = block.experts / seat.experts.ranks,
+             .rows = most_rows_to_expert_rank(block, tokens, seat.experts.ranks)};
 }
 
-void DeviceExpertExchange::share_routes(const DeviceLayerCall& call, const DeviceRoutes& routes) const {
-  if (!is_spread()) return;
-  std::int32_t* const sent = integers_of(call, counts_);
+void ExpertExchange::enqueue(const StepCall& of) const {
+  switch (of.step.exchange()->type) {
+    case StoredType::kInteger:
+      return share_routes(of);
+    case StoredType::kElement:
+      return exchange_rows(of);
+    case StoredType::kSingle:
+      return exchange_weights(of);
+  }
+}
+
+/// Places of picks become places in blocks, and the own experts' rows get theirs from the counts of all ranks.
+void ExpertExchange::share_routes(const StepCall& of) const {
+  std::int32_t* const sent = of.integers_written(2);
   std::int32_t* const received = sent + blocks_.all_experts();
-  call.kernels.place_in_blocks(routes, sent, tokens_ * picks_, blocks_);
-  call.experts.all_to_all_words(received, sent, blocks_.all_experts());
-  call.kernels.place_received(integers_of(call, received_), integers_of(call, bounds_), received, blocks_);
+  of.kernels().place_in_blocks(routes_.in(of), sent, picked_, blocks_);
+  of.call.experts.all_to_all_words(received, sent, blocks_.all_experts());
+  of.kernels().place_received(of.integers_written(0), of.integers_written(1), received, blocks_);
 }
 
-ExpertRows DeviceExpertExchange::expert_rows(const DeviceLayerCall& call, const std::int32_t* bounds) const {
-  return {.bounds = is_spread() ? integers_of(call, bounds_) : bounds, .rows = rows(), .experts = blocks_.experts};
+/// Brings rows to the experts, {rows} -> {rows by expert, rows that have come}, or back from them, {rows by expert} ->
+/// {rows that go, rows that have come back in their place}.
+void ExpertExchange::exchange_rows(const StepCall& of) const {
+  const CopyRowsSize received{blocks_.all_rows(), 1, hidden_};
+  const std::int32_t* const places = of.integers_at(of.step.reads[1]);
+  const std::int64_t elements = blocks_.all_rows() * hidden_, element_bytes = of.program.element_bytes();
+  if (of.step.writes[1] == of.step.reads[0]) {
+    of.kernels().sum_placed_rows(of.written(0), of.read(0), places, nullptr, received);
+    return of.call.experts.all_to_all(of.written(1), of.written(0), elements, element_bytes);
+  }
+  of.call.experts.all_to_all(of.written(1), of.read(0), elements, element_bytes);
+  of.kernels().place_rows(of.written(0), of.written(1), places, received);
 }
 
-void DeviceExpertExchange::to_experts(const DeviceLayerCall& call, bool is_backward, void* by_expert, const void* rows,
-                                      const std::int32_t* places) const {
-  DeviceKernels& kernels = call.kernels;
-  if (!is_spread()) return kernels.place_rows(by_expert, rows, places, copy_size());
-  std::byte* const sent = address_of(call, rows_[is_backward ? 1 : 0]);
-  std::byte* const incoming = address_of(call, other_rows_[is_backward ? 1 : 0]);
-  kernels.place_rows(sent, rows, places, copy_size());
-  call.experts.all_to_all(incoming, sent, blocks_.all_rows() * hidden_, element_bytes_);
-  kernels.place_rows(by_expert, incoming, integers_of(call, received_), received_size());
-}
-
-std::byte* DeviceExpertExchange::experts_output(const DeviceLayerCall& call, bool is_backward) const {
-  return address_of(call, rows_[is_backward ? 1 : 0]);
-}
-
-/// The rows that come back replace the experts' output, which is sent from other memory.
-void DeviceExpertExchange::from_experts(const DeviceLayerCall& call, bool is_backward) const {
-  if (!is_spread()) return;
-  std::byte* const by_expert = experts_output(call, is_backward);
-  std::byte* const outgoing = address_of(call, other_rows_[is_backward ? 1 : 0]);
-  call.kernels.sum_placed_rows(outgoing, by_expert, integers_of(call, received_), nullptr, received_size());
-  call.experts.all_to_all(by_expert, outgoing, blocks_.all_rows() * hidden_, element_bytes_);
-}
-
-DeviceRoutes DeviceExpertExchange::send_weights(const DeviceLayerCall& call, const DeviceRoutes& routes) const {
-  if (!is_spread()) return routes;
-  float* const received = floats_of(call, received_words_);
-  call.kernels.place_singles(floats_of(call, words_), routes.weights, routes.places, tokens_ * picks_);
-  call.experts.all_to_all_words(received, floats_of(call, words_), rows());
-  return {.weights = received, .places = integers_of(call, received_)};
-}
-
-float* DeviceExpertExchange::weight_gradients(const DeviceLayerCall& call, float* of_picks) const {
-  return is_spread() ? floats_of(call, words_) : of_picks;
-}
-
-void DeviceExpertExchange::return_weight_gradients(const DeviceLayerCall& call, float* of_picks,
-                                                   const std::int32_t* places) const {
-  if (!is_spread()) return;
-  call.experts.all_to_all_words(floats_of(call, received_words_), floats_of(call, words_), rows());
-  call.kernels.take_singles(of_picks, floats_of(call, received_words_), places, tokens_ * picks_);
+/// Brings the weights of picks to the experts, or their gradients back.
+void ExpertExchange::exchange_weights(const StepCall& of) const {
+  const bool is_return = of.step.writes.size() == 1;
+  if (is_return) return of.call.experts.all_to_all_words(of.floats_written(0), of.floats_read(0), blocks_.all_rows());
+  const DeviceRoutes routes = routes_.in(of);
+  of.kernels().place_singles(of.floats_written(0), routes.weights, routes.places, picked_);
+  of.call.experts.all_to_all_words(of.floats_written(1), of.floats_written(0), blocks_.all_rows());
 }
 
 }}  // namespace plumb::executor

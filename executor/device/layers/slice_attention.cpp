@@ -1,45 +1,53 @@
 #include "executor/device/layers/slice_attention.h"
 
+#include "executor/device/layers/attention_gradients.h"
+
 namespace plumb { inline namespace executor {
 
-DeviceSliceAttention::DeviceSliceAttention(const AttentionSize& size, std::int64_t whole_sequence,
-                                           const TokenRange& tokens, std::int64_t element_bytes,
-                                           DeviceLayerBytes& bytes)
-    : size_(size), whole_(whole_sequence), tokens_(tokens), element_bytes_(element_bytes), kept_at_(bytes.sequences) {
-  const std::int64_t elements = size.batch * whole_sequence * key_columns();
+SliceAttention::SliceAttention(const AttentionSize& size, const DeviceSeat& seat, std::int64_t element_bytes,
+                               DeviceLayerBytes& bytes)
+    : size_(size),
+      whole_(seat.sequence),
+      tokens_(seat.slice),
+      element_bytes_(element_bytes),
+      kept_at_(bytes.sequences) {
+  const std::int64_t elements = size.batch * whole_ * key_columns();
   bytes.sequences += aligned_bytes(elements * element_bytes);
   bytes.sequence_gradients = aligned_bytes(elements * std::int64_t{sizeof(float)});
 }
 
-SliceOperands DeviceSliceAttention::operands(const DeviceLayerCall& call, const AttentionSize& size,
-                                             const std::byte* qkv) const {
+SliceOperands SliceAttention::operands(const StepCall& of, const AttentionSize& size) const {
   AttentionSize whole = size;
   whole.sequence = whole_;
-  return {.qkv = qkv,
-          .keys_values = kept(call),
+  return {.qkv = of.read(0),
+          .keys_values = kept(of),
           .slice = {.size = whole, .first = tokens_.first, .count = tokens_.count},
-          .numbers = call.numbers};
+          .numbers = of.call.numbers};
 }
 
-void DeviceSliceAttention::forward(const DeviceLayerCall& call, const AttentionSize& size, std::byte* output,
-                                   float* log_sum_exp, const std::byte* qkv) const {
+void SliceAttention::enqueue(const StepCall& of, const AttentionSize& size) const {
+  if (of.is_forward()) return forward(of, size);
+  backward(of, size);
+}
+
+void SliceAttention::forward(const StepCall& of, const AttentionSize& size) const {
   const std::int64_t width = query_columns() + key_columns();
   for_each_sequence([&](std::int64_t own, std::int64_t whole) {
-    call.kernels.copy_columns(kept(call) + whole * key_columns() * element_bytes_, key_columns(),
-                              qkv + (own * width + query_columns()) * element_bytes_, width,
+    of.kernels().copy_columns(kept(of) + whole * key_columns() * element_bytes_, key_columns(),
+                              of.read(0) + (own * width + query_columns()) * element_bytes_, width,
                               {tokens_.count, key_columns()});
   });
-  call.kernels.attention_slice_forward(output, log_sum_exp, operands(call, size, qkv));
+  of.kernels().attention_slice_forward(of.written(0), of.floats_written(1), operands(of, size));
 }
 
-void DeviceSliceAttention::backward(const DeviceLayerCall& call, const AttentionSize& size,
-                                    const AttentionGradients& of) const {
+void SliceAttention::backward(const StepCall& of, const AttentionSize& size) const {
+  const AttentionGradients gradients(of);
   const std::int64_t width = query_columns() + key_columns();
-  call.kernels.attention_slice_backward(of.dqkv, call.sequence_gradients, of.products, of.doutput, of.output,
-                                        of.log_sum_exp, operands(call, size, of.qkv));
+  of.kernels().attention_slice_backward(gradients.dqkv, of.call.sequence_gradients, gradients.products,
+                                        gradients.doutput, gradients.output, gradients.log_sum_exp, operands(of, size));
   for_each_sequence([&](std::int64_t own, std::int64_t whole) {
-    call.kernels.narrow_columns(of.dqkv + (own * width + query_columns()) * element_bytes_, width,
-                                call.sequence_gradients + whole * key_columns(), {tokens_.count, key_columns()});
+    of.kernels().narrow_columns(gradients.dqkv + (own * width + query_columns()) * element_bytes_, width,
+                                of.call.sequence_gradients + whole * key_columns(), {tokens_.count, key_columns()});
   });
 }
 

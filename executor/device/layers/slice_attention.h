@@ -6,30 +6,25 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "executor/device/layers/attention_gradients.h"
-#include "executor/device/layers/device_layer.h"
+#include "executor/device/layers/step_call.h"
 
 namespace plumb { inline namespace executor {
 
-class DeviceSliceAttention {
+class SliceAttention {
  public:
-  /// `size` is that of the slice, `tokens.count` tokens of each sequence. It adds the bytes that sequences keep to
-  /// `bytes`.
-  DeviceSliceAttention(const AttentionSize& size, std::int64_t whole_sequence, const TokenRange& tokens,
-                       std::int64_t element_bytes, DeviceLayerBytes& bytes);
+  /// `size` is that of the slice. Adds the bytes that sequences keep to `bytes`.
+  SliceAttention(const AttentionSize& size, const DeviceSeat& seat, std::int64_t element_bytes,
+                 DeviceLayerBytes& bytes);
 
-  /// `size` is the constructor's, with the micro-batch's dropout. qkv: [b*count, (a+2k)*d], output: [b*count, a*d],
-  /// log_sum_exp: [b, a, count]
-  void forward(const DeviceLayerCall& call, const AttentionSize& size, std::byte* output, float* log_sum_exp,
-               const std::byte* qkv) const;
-
-  /// The last slice comes first: before a slice's backward, later slices have added to the gradients of its keys and
-  /// values.
-  void backward(const DeviceLayerCall& call, const AttentionSize& size, const AttentionGradients& of) const;
+  /// Enqueues a step of attention. `size` is the constructor's, with the micro-batch's dropout. In the backward the last
+  /// slice comes first: before a slice's turn, later slices have added to the gradients of its keys and values.
+  void enqueue(const StepCall& of, const AttentionSize& size) const;
 
  private:
-  std::byte* kept(const DeviceLayerCall& call) const { return call.sequences + kept_at_; }
-  SliceOperands operands(const DeviceLayerCall& call, const AttentionSize& size, const std::byte* qkv) const;
+  void forward(const StepCall& of, const AttentionSize& size) const;
+  void backward(const StepCall& of, const AttentionSize& size) const;
+  std::byte* kept(const StepCall& of) const { return of.call.sequences + kept_at_; }
+  SliceOperands operands(const StepCall& of, const AttentionSize& size) const;
 
   std::int64_t query_columns() const { return size_.heads * size_.head_size; }
   std::int64_t key_columns() const { return 2 * size_.kv_heads * size_.head_size; }

@@ -65,26 +65,23 @@ void enqueue_norm(DeviceKernels& kernels, const KernelCall& call, DeviceOperands
 }
 
 void enqueue_activation(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
-  const bool gated = call.shape[2] != 0;
-  const std::int64_t rows = call.shape[0], columns = call.shape[1];
-  const TransformerLayer layer{.ffn = columns, .mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu};
-  std::byte* up = with.stored(rows * columns * (gated ? 2 : 1));
+  const DeviceActivation of{.rows = call.shape[0], .columns = call.shape[1], .gated = call.shape[2] != 0};
+  std::byte* up = with.stored(of.elements() * (of.gated ? 2 : 1));
   if (call.kind == KernelKind::kActivationForward)
-    return kernels.activation_forward(layer, with.stored(rows * columns), up, rows);
-  kernels.activation_backward(layer, up, with.stored(rows * columns), rows);
+    return kernels.activation_forward(with.stored(of.elements()), up, of);
+  kernels.activation_backward(up, with.stored(of.elements()), of);
 }
 
 void enqueue_embedding(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
   const std::int64_t rows = call.shape[0], columns = call.shape[1];
   const bool positions = call.shape[2] != 0;
-  const EmbeddingLayer layer{.vocab = kMeasuredVocab, .hidden = columns};
-  const LayerWork work{.microbatch = 1, .sequence = rows};
+  const EmbeddingSize size{.tokens = rows, .sequence = rows, .columns = columns};
   if (call.kind == KernelKind::kEmbeddingForward)
     return kernels.embedding_forward(with.stored(rows * columns), with.integers(),
                                      with.stored(kMeasuredVocab * columns),
-                                     positions ? with.stored(rows * columns) : nullptr, layer, work);
+                                     positions ? with.stored(rows * columns) : nullptr, size);
   kernels.embedding_backward(with.floats(kMeasuredVocab * columns), positions ? with.floats(rows * columns) : nullptr,
-                             with.stored(rows * columns), with.integers(), layer, work);
+                             with.stored(rows * columns), with.integers(), size);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ StagePass::LayerMemory StagePass::memory_of(std::size_t layer) const {
 /// While F runs, tensors that are not kept lie in the workspace: where F keeps inputs alone, by turns in one of two
 /// places, as a layer writes its output into the next one's.
 StagePass::LayerMemory StagePass::forward_memory(std::size_t layer) const {
-  const DeviceLayerBytes& own = slice_.layers[layer].bytes;
+  const DeviceLayerBytes& own = slice_.layers[layer].layer.bytes();
   std::byte* const spare = pass_.workspace + layout_.bytes.forward_workspace;
   if (layout_.rebuild.keeps_inputs()) {
     std::byte* const here = spare + static_cast<std::int64_t>(layer % 2) * layout_.forgotten_bytes;

@@ -64,7 +64,7 @@ class StagePass {
   };
 
   std::size_t layers() const { return slice_.layers.size(); }
-  const DeviceLayer& layer(std::size_t number) const { return *slice_.layers[number].layer; }
+  const DeviceLayer& layer(std::size_t number) const { return slice_.layers[number].layer; }
   LayerMemory memory_of(std::size_t layer) const;
   LayerMemory forward_memory(std::size_t layer) const;
   DeviceLayerCall call_of(std::size_t layer, const LayerMemory& memory);

@@ -5,16 +5,13 @@
 #include <variant>
 
 #include "executor/division/sequence_slice.h"
+#include "kernels/layer/layer_ends.h"
 
 namespace plumb { inline namespace executor {
 namespace {
 
-DeviceTensorShare tensor_share(const DeviceStageOptions& options, const Layer& layer, TokenRange slice, int number) {
-  const auto* head = std::get_if<HeadLayer>(&layer);
-  return {.ranks = options.tensor.ranks,
-          .rank = options.tensor.rank,
-          .whole_vocabulary = head == nullptr ? 0 : head->vocab - head->padding,
-          .kv_sharers = kv_sharers(layer, options.tensor.ranks),
+DeviceSeat seat_of(const DeviceStageOptions& options, TokenRange slice, int number) {
+  return {.tensor = options.tensor,
           .context = options.context,
           .experts = options.experts,
           .sequence = options.work.sequence * options.context.ranks,
@@ -34,7 +31,7 @@ StageSlices::StageSlices(const DeviceStageOptions& options)
     : layers_(divide_layers(options.layers, options.tensor.ranks)),
       kept_microbatches_(options.kept_microbatches),
       element_bytes_(options.half ? 2 : 4),
-      tokens_(tokens_of(options.work)) {
+      tokens_(tokens_in(options.work)) {
   const std::int64_t whole = options.work.sequence * options.context.ranks;
   std::int64_t most_tokens = 0;
   for (int i = 0; i < options.slices; ++i) {
@@ -53,22 +50,22 @@ StageSlices::StageSlices(const DeviceStageOptions& options)
 }
 
 void StageSlices::place_layers(const DeviceStageOptions& options, TokenRange shared, StageSlice& slice) {
+  const DeviceSeat seat = seat_of(options, shared, slice.number);
   std::vector<DeviceLayerBytes> bytes;
   DeviceLayerBytes of_sequences;
   expert_layers_ = 0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const DeviceTensorShare share = tensor_share(options, options.layers[i], shared, slice.number);
-    PlacedLayer& placed =
-        slice.layers.emplace_back(PlacedLayer{.layer = make_device_layer(layers_[i], slice.work, element_bytes_, share),
-                                              .constants = static_cast<std::int64_t>(constants_.size()),
-                                              .expert_layers = expert_layers_,
-                                              .sequences = of_sequences.sequences,
-                                              .sequence_gradients = of_sequences.sequence_gradients});
+    PlacedLayer& placed = slice.layers.emplace_back(
+        PlacedLayer{.layer = DeviceLayer(options.layers[i], slice.work, element_bytes_, seat),
+                    .constants = static_cast<std::int64_t>(constants_.size()),
+                    .expert_layers = expert_layers_,
+                    .sequences = of_sequences.sequences,
+                    .sequence_gradients = of_sequences.sequence_gradients});
     if (has_experts(layers_[i])) ++expert_layers_;
-    bytes.push_back(placed.bytes = placed.layer->bytes());
+    bytes.push_back(placed.layer.bytes());
     of_sequences.sequences += bytes.back().sequences;
     of_sequences.sequence_gradients += bytes.back().sequence_gradients;
-    const std::vector<float> constants = placed.layer->constants();
+    const std::vector<float> constants = placed.layer.constants();
     constants_.insert(constants_.end(), constants.begin(), constants.end());
   }
   of_sequences_ = of_sequences;  // every slice has the same, as they are of whole sequences

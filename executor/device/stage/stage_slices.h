@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "executor/device/layers/device_layer.h"
@@ -15,8 +14,7 @@
 namespace plumb { inline namespace executor {
 
 struct PlacedLayer {
-  std::unique_ptr<DeviceLayer> layer;
-  DeviceLayerBytes bytes{};
+  DeviceLayer layer;
   std::int64_t constants = 0;           ///< number of its first constant among the stage's
   std::int64_t expert_layers = 0;       ///< layers with experts before it
   std::int64_t sequences = 0;           ///< bytes before its part of what is kept of whole sequences

@@ -36,7 +36,7 @@ class Attention : public BlockPart {
       exchange_heads(builder, all, output_);
     } else {
       pass_round(builder, ExchangeKind::kRing, "keys and values");
-      attend(builder, KernelKind::kAttentionForward, {qkv_}, {output_, log_sum_exp_});
+      add_ring_memory(builder, attend(builder, KernelKind::kAttentionForward, {qkv_}, {output_, log_sum_exp_}));
     }
     const int branch = builder.temporary(Room::kRows, "attention branch", tokens, layer_.hidden);
     builder.multiply(out_, output_, branch);
@@ -96,7 +96,9 @@ class Attention : public BlockPart {
       const int all_gradient = exchanged(builder, gradient, "attention output gradient of all tokens");
       const int all_output = exchanged(builder, output_, "attention output of all tokens again");
       const int all = builder.tensor("qkv gradient of all tokens", tokens, qkv_width_);
-      attend(builder, KernelKind::kAttentionBackward, {qkv_, all_gradient, all_output, log_sum_exp_}, {all});
+      Positions writes = {all};
+      if (builder.on_device()) writes.push_back(products(builder));
+      attend(builder, KernelKind::kAttentionBackward, {qkv_, all_gradient, all_output, log_sum_exp_}, writes);
       qkv_gradient_ = builder.in_place_of("qkv gradient", qkv_);
       exchange_heads(builder, all, qkv_gradient_);
       return;
@@ -105,8 +107,7 @@ class Attention : public BlockPart {
     const Positions reads = {qkv_, gradient, output_, log_sum_exp_};
     if (builder.on_device()) {
       const int beside = builder.tensor("qkv gradient beside qkv", tokens, qkv_width_);
-      const int products = builder.tensor("products of outputs and gradients", tokens, heads_, StoredType::kSingle);
-      attend(builder, KernelKind::kAttentionBackward, reads, {beside, products});
+      add_ring_memory(builder, attend(builder, KernelKind::kAttentionBackward, reads, {beside, products(builder)}));
       qkv_gradient_ = builder.in_place_of("qkv gradient", qkv_);
       builder.kernel("qkv gradient", kernel_call(KernelKind::kCopy, {tokens * qkv_width_}), {beside}, {qkv_gradient_});
     } else {
@@ -126,11 +127,38 @@ class Attention : public BlockPart {
                      kind == ExchangeKind::kRing ? Positions{} : Positions{moved});
   }
 
+  /// Returns a device's scratch of the backward.
+  int products(ProgramBuilder& builder) const {
+    return builder.tensor("products of outputs and gradients", builder.tokens(), heads_, StoredType::kSingle);
+  }
+
+  /// Adds what a device of a ring has besides: the block of keys and values that is sent and the one that arrives, sums
+  /// by query, and in the backward the gradients of both blocks. A block has the tokens of earlier slices too.
+  void add_ring_memory(ProgramBuilder& builder, LayerStep& step) const {
+    const LayerWork& work = builder.work();
+    if (!builder.on_device() || work.context_parallel == 1) return;
+    const std::int64_t rows = work.microbatch * share(work.earlier_tokens + work.sequence, work.context_parallel);
+    const std::int64_t columns = 2 * kv_heads_ * layer_.head_size;
+    step.writes.push_back(builder.tensor("block that is sent", rows, columns));
+    step.writes.push_back(builder.tensor("block that arrives", rows, columns));
+    step.writes.push_back(builder.tensor("sums by query", builder.tokens(), query_width_, StoredType::kSingle));
+    if (step.pass == Pass::kForward) return;
+    step.writes.push_back(builder.tensor("gradients that are sent", rows, columns, StoredType::kSingle));
+    step.writes.push_back(builder.tensor("gradients that arrive", rows, columns, StoredType::kSingle));
+  }
+
+  /// Exchanges heads for tokens, or back. A device sends from a place and receives in another.
   static void exchange_heads(ProgramBuilder& builder, int from, int to) {
+    const std::int64_t rows = builder.at(from).rows, columns = builder.at(from).columns;
+    Positions writes = {to};
+    if (builder.on_device()) {
+      writes.push_back(builder.temporary(Room::kOutgoing, "heads that are sent", rows, columns));
+      writes.push_back(builder.temporary(Room::kIncoming, "heads that arrive", rows, columns));
+    }
     builder.exchange(
         builder.at(from).name + " exchanged",
         {.kind = ExchangeKind::kAllToAll, .group = ExchangeGroup::kContext, .elements = builder.at(from).elements()},
-        {from}, {to});
+        {from}, writes);
   }
   static int exchanged(ProgramBuilder& builder, int from, const char* name) {
     const int to = builder.tensor(name, builder.at(from).rows, builder.at(from).columns);

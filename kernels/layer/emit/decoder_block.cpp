@@ -25,24 +25,24 @@ class DecoderBlock {
     input_ = builder_.input(builder_.own_rows(), layer_.hidden);
     norm1_output_ = stream("norm1 output");
     builder_.norm_forward(norm1_, input_, norm1_output_);
-    const int attended = branch(*attention_, Section::kAttention, norm1_output_, "attention dropout");
+    const int attended = branch(*attention_, Section::kAttention, norm1_output_, kAttentionBranch);
     residual_ = add_residual(input_, attended, layer_.parallel_residual ? "partial sum" : "residual");
     norm2_output_ = stream("norm2 output");
     builder_.norm_forward(norm2_, mlp_input(), norm2_output_);
-    const int made = branch(*feed_forward_, Section::kFeedForward, norm2_output_, "feed-forward dropout");
+    const int made = branch(*feed_forward_, Section::kFeedForward, norm2_output_, kFeedForwardBranch);
     builder_.program().output = add_residual(residual_, made, "output");
   }
 
   void input_grad() {
     builder_.begin(Pass::kInputGrad);
     output_gradient_ = builder_.output_gradient(builder_.own_rows(), layer_.hidden);
-    const int made_gradient = dropped(output_gradient_, "feed-forward dropout");
+    const int made_gradient = dropped(output_gradient_, kFeedForwardBranch);
     const int dnorm2 = branch_gradient(*feed_forward_, Section::kFeedForward, made_gradient);
     hold(made_gradient);
     stream_gradient_ =
         layer_.parallel_residual ? stream("stream gradient") : builder_.in_place_of("residual gradient", residual_);
     builder_.norm_backward(norm2_, dnorm2, output_gradient_, mlp_input(), stream_gradient_);
-    const int attended_gradient = dropped(attention_gradient(), "attention dropout");
+    const int attended_gradient = dropped(attention_gradient(), kAttentionBranch);
     const int dnorm1 = branch_gradient(*attention_, Section::kAttention, attended_gradient);
     const int dx = builder_.on_device() ? stream("input gradient") : builder_.in_place_of("input gradient", input_);
     builder_.norm_backward(norm1_, dnorm1, stream_gradient_, input_, dx);
@@ -51,22 +51,25 @@ class DecoderBlock {
 
   void weight_grad() const {
     builder_.begin(Pass::kWeightGrad);
-    branch_weights(*feed_forward_, Section::kFeedForward, output_gradient_, norm2_output_, "feed-forward dropout");
-    branch_weights(*attention_, Section::kAttention, attention_gradient(), norm1_output_, "attention dropout");
+    branch_weights(*feed_forward_, Section::kFeedForward, output_gradient_, norm2_output_, kFeedForwardBranch);
+    branch_weights(*attention_, Section::kAttention, attention_gradient(), norm1_output_, kAttentionBranch);
     hold(output_gradient_);
   }
 
  private:
+  static const char* dropout_name(BlockDropout mask) {
+    return mask == kAttentionBranch ? "attention dropout" : "feed-forward dropout";
+  }
   int stream(const char* name) const { return builder_.tensor(name, builder_.own_rows(), layer_.hidden); }
   int mlp_input() const { return layer_.parallel_residual ? input_ : residual_; }
   int attention_gradient() const { return layer_.parallel_residual ? output_gradient_ : stream_gradient_; }
 
-  int branch(BlockPart& part, Section section, int normed, const char* dropout) const {
+  int branch(BlockPart& part, Section section, int normed, BlockDropout mask) const {
     builder_.enter(section);
     const int made = part.forward(builder_, normed);
     builder_.enter(Section::kLayer);
     part.add_output_bias(builder_, made);
-    if (layer_.dropout > 0) builder_.dropout(dropout, made, made);
+    if (layer_.dropout > 0) builder_.dropout(dropout_name(mask), made, made, mask);
     return made;
   }
 
@@ -78,11 +81,11 @@ class DecoderBlock {
   }
 
   /// Returns the gradient of a branch before its dropout.
-  int dropped(int gradient, const char* dropout) const {
+  int dropped(int gradient, BlockDropout mask) const {
     if (layer_.dropout == 0) return gradient;
-    const int before = builder_.temporary(Room::kDropped, std::string("gradient before ") + dropout,
+    const int before = builder_.temporary(Room::kDropped, std::string("gradient before ") + dropout_name(mask),
                                           builder_.own_rows(), layer_.hidden);
-    builder_.dropout(dropout, gradient, before);
+    builder_.dropout(dropout_name(mask), gradient, before, mask);
     return before;
   }
 
@@ -96,8 +99,8 @@ class DecoderBlock {
     return dnorm;
   }
 
-  void branch_weights(const BlockPart& part, Section section, int gradient, int normed, const char* dropout) const {
-    const int before = dropped(gradient, dropout);
+  void branch_weights(const BlockPart& part, Section section, int gradient, int normed, BlockDropout mask) const {
+    const int before = dropped(gradient, mask);
     builder_.enter(section);
     part.weight_grad(builder_, before, normed);
     builder_.enter(Section::kLayer);

@@ -4,7 +4,8 @@
 
 namespace plumb { inline namespace kernels {
 
-/// A tensor rank has V/t rows of the table, and the ranks' rows are summed. A host sums in place.
+/// A tensor rank has V/t rows of the table, and the ranks' rows are summed. A host sums in place. A device that has some
+/// tokens of each sequence brings their positions together, and their gradients back.
 void emit(ProgramBuilder& builder, const EmbeddingLayer& layer) {
   const std::int64_t tokens = builder.tokens(), h = layer.hidden;
   const bool has_positions = layer.positions > 0;
@@ -18,7 +19,12 @@ void emit(ProgramBuilder& builder, const EmbeddingLayer& layer) {
   const int ids =
       builder.tensor("tokens", tokens, 1, StoredType::kInteger, builder.on_device() ? Origin::kHeld : Origin::kLoaded);
   const int rows = builder.tensor("rows of the table", tokens, h);
-  builder.kernel("embedding", kernel_call(KernelKind::kEmbeddingForward, shape), {ids}, {rows}).parameters = tables;
+  const LayerWork& work = builder.work();
+  const bool has_own_positions = has_positions && builder.on_device() && (work.context_parallel > 1 || work.is_slice());
+  const std::int64_t own_tokens = tokens / work.microbatch;
+  Positions writes = {rows};
+  if (has_own_positions) writes.push_back(builder.tensor("positions of own tokens", own_tokens, h));
+  builder.kernel("embedding", kernel_call(KernelKind::kEmbeddingForward, shape), {ids}, writes).parameters = tables;
   const int output = builder.summed(rows, true);
   if (layer.dropout > 0) builder.dropout("dropout", output, output);
   builder.program().output = output;
@@ -27,8 +33,12 @@ void emit(ProgramBuilder& builder, const EmbeddingLayer& layer) {
   const int gradient = builder.output_gradient(builder.own_rows(), h);
   builder.begin(Pass::kWeightGrad);
   if (layer.dropout > 0) builder.dropout("dropout", gradient, gradient);
-  builder.kernel("embedding", kernel_call(KernelKind::kEmbeddingBackward, shape), {builder.gathered(gradient), ids}, {})
-      .gradients = tables;
+  const int all = builder.gathered(gradient);
+  Positions of_positions;
+  if (has_own_positions)
+    of_positions.push_back(builder.tensor("gradients of own positions", own_tokens, h, StoredType::kSingle));
+  builder.kernel("embedding", kernel_call(KernelKind::kEmbeddingBackward, shape), {all, ids}, of_positions).gradients =
+      tables;
 }
 
 /// Tensor ranks have V/t rows of the projection. They exchange the maximum, the sum and the target's logit of their part

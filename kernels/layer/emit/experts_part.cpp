@@ -45,7 +45,7 @@ class Experts : public BlockPart {
     const LayerWork& work = builder.work();
     if (!builder.on_device() || !is_spread(builder)) return picks_;
     const RoutedTokens tokens{
-        .sequences = work.microbatch, .tokens = work.sequence / work.context_parallel, .sequence = work.sequence};
+        .sequences = work.microbatch, .tokens = work.sequence / work.context_parallel, .sequence = work.whole()};
     return work.experts.parallel * most_rows_to_expert_rank(layer_, tokens, work.experts.parallel);
   }
 
@@ -90,8 +90,9 @@ class Experts : public BlockPart {
   void return_weights(ProgramBuilder& builder);
   void router_input_grad(ProgramBuilder& builder, int dinput);
   void shared_input_grad(ProgramBuilder& builder, int dinput, int rows);
-  void add(ProgramBuilder& builder, const char* name, int to, int part) const {
-    builder.kernel(name, kernel_call(KernelKind::kResidualAdd, {builder.tokens(), layer_.hidden}), {to, part}, {to});
+  LayerStep& add(ProgramBuilder& builder, const char* name, int to, int part) const {
+    return builder.kernel(name, kernel_call(KernelKind::kResidualAdd, {builder.tokens(), layer_.hidden}), {to, part},
+                          {to});
   }
 
   static void all_to_all(ProgramBuilder& builder, const std::string& name, std::int64_t elements, StoredType type,
@@ -147,7 +148,9 @@ void Experts::route(ProgramBuilder& builder, int rows) {
                  writes);
   const int context = builder.work().context_parallel;
   if (context > 1) {  // a capacity counts the picks of whole sequences
-    const int whole = builder.tensor("picks of whole sequences", picks_ * context, 1, StoredType::kInteger);
+    // A device also has these in order, their places, and those that it keeps with their bounds and loads.
+    const std::int64_t besides = builder.on_device() ? 2 * picks_ * context + picks_ + experts + 1 + lists : 0;
+    const int whole = builder.tensor("picks of whole sequences", picks_ * context + besides, 1, StoredType::kInteger);
     builder.exchange("picks of whole sequences",
                      {.kind = ExchangeKind::kAllGather,
                       .group = ExchangeGroup::kContext,
@@ -320,8 +323,9 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
                                       with({expert_output_gradient_}, by_expert_), {gradient});
   product.parameters = {down_.weight};
   if (on_device) {
+    const int places = is_spread(builder) ? received_ : routes_[2];
     builder.kernel("picks weighed", kernel_call(KernelKind::kWeighPicks, {picks_, ffn_, h}),
-                   {gradient, expert_output_gradient_, activation_, weights_},
+                   {gradient, expert_output_gradient_, activation_, weights_, places},
                    {gradient, expert_output_gradient_, weight_gradients_});
   } else {
     product.reads.append(Positions{activation_, weights_});
@@ -361,9 +365,10 @@ void Experts::router_input_grad(ProgramBuilder& builder, int dinput) {
                  with({probabilities_, weight_gradients_}, routes_), writes);
   builder.enter(Section::kExpertTokens);
   const int part = builder.temporary(Room::kTokens, "gradient through the router", tokens, h);
-  builder.kernel("router", router_call(builder, GemmForm::kInputGrad), {score_gradient_}, {part}).parameters = {
-      router_.weight};
-  add(builder, "gradient through the router", dinput, part);
+  LayerStep& product = builder.kernel("router", router_call(builder, GemmForm::kInputGrad), {score_gradient_}, {part});
+  product.parameters = {router_.weight};
+  product.first_rank_only = true;
+  add(builder, "gradient through the router", dinput, part).first_rank_only = true;
 }
 
 void Experts::shared_input_grad(ProgramBuilder& builder, int dinput, int rows) {

@@ -193,8 +193,8 @@ void ProgramBuilder::bias_gradient(const Product& product, int dy, bool row_para
   step.gradients = {product.bias};
 }
 
-void ProgramBuilder::dropout(const std::string& name, int x, int y) {
-  kernel(name, kernel_call(KernelKind::kDropout, {at(x).rows, at(x).columns}), {x}, {y});
+void ProgramBuilder::dropout(const std::string& name, int x, int y, BlockDropout mask) {
+  kernel(name, kernel_call(KernelKind::kDropout, {at(x).rows, at(x).columns}), {x}, {y}).mask = mask;
 }
 
 }}  // namespace plumb::kernels

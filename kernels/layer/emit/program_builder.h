@@ -25,8 +25,10 @@ enum class Room : std::uint8_t {
   kTokens,      ///< [T, h] what the router and the shared expert add
   kWords,       ///< weights of picks on their way
   kReceived,    ///< weights of picks that have arrived
+  kOutgoing,    ///< what context ranks send
+  kIncoming,    ///< what arrives from them
 };
-inline constexpr int kRoomCount = 9;
+inline constexpr int kRoomCount = 11;
 
 /// A product with a weight [out, in], its bias, and the name that both have.
 struct Product {
@@ -119,7 +121,7 @@ class ProgramBuilder {
   void replicated_weight_gradient(const Product& product, int dy, int x);
   /// Adds the gradient of a bias; `dy` has own rows if the bias is that of a row-parallel product.
   void bias_gradient(const Product& product, int dy, bool row_parallel);
-  void dropout(const std::string& name, int x, int y);
+  void dropout(const std::string& name, int x, int y, BlockDropout mask = {});
 
  private:
   LayerStep& step(std::string name, std::variant<KernelCall, Exchange> does, const Positions& reads,

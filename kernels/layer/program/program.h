@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/layer/kernel_call.h"
+#include "kernels/layer/kinds.h"
 #include "kernels/layer/parameter_tensor.h"
 #include "kernels/layer/program/positions.h"
 
@@ -104,13 +105,15 @@ struct LayerStep {
   Pass pass = Pass::kForward;
   Section section = Section::kLayer;
   std::variant<KernelCall, Exchange> does;
-  Positions reads;       ///< tensors; a product's rows come first
-  Positions writes;      ///< tensors; a product's result comes first
-  Positions parameters;  ///< parameters that it reads
-  Positions gradients;   ///< parameters to whose gradients it adds
-  Positions holds;       ///< tensors that executors let go of behind it, though no step reads them any more
-  int ranks = 1;         ///< ranks among which the call is divided (attention of a context group)
-  bool cheap = false;    ///< norm or activation function, which selective recomputation makes again
+  Positions reads;               ///< tensors; a product's rows come first
+  Positions writes;              ///< tensors; a product's result comes first
+  Positions parameters;          ///< parameters that it reads
+  Positions gradients;           ///< parameters to whose gradients it adds
+  Positions holds;               ///< tensors that executors let go of behind it, though no step reads them any more
+  int ranks = 1;                 ///< ranks among which the call is divided (attention of a context group)
+  bool cheap = false;            ///< norm or activation function, which selective recomputation makes again
+  bool first_rank_only = false;  ///< only the first rank of the tensor group does it
+  BlockDropout mask{};           ///< the mask that a dropout draws
   /// writes[0] takes another tensor's storage when the step is done. While it runs, it needs storage beside it.
   bool beside = false;
 

@@ -62,11 +62,11 @@ class NotedKernels final : public DeviceKernels {
                      const NormSize& size) override {
     add(KernelKind::kNormBackward, {size.rows, size.columns, is_layer_norm(norm)});
   }
-  void activation_forward(const TransformerLayer& layer, void*, const void*, std::int64_t rows) override {
-    add(KernelKind::kActivationForward, {rows, layer.ffn, layer.mlp == MlpKind::kSwiglu ? 1 : 0});
+  void activation_forward(void*, const void*, const DeviceActivation& of) override {
+    add(KernelKind::kActivationForward, {of.rows, of.columns, of.gated ? 1 : 0});
   }
-  void activation_backward(const TransformerLayer& layer, void*, const void*, std::int64_t rows) override {
-    add(KernelKind::kActivationBackward, {rows, layer.ffn, layer.mlp == MlpKind::kSwiglu ? 1 : 0});
+  void activation_backward(void*, const void*, const DeviceActivation& of) override {
+    add(KernelKind::kActivationBackward, {of.rows, of.columns, of.gated ? 1 : 0});
   }
   void bias_forward(void*, const float*, std::int64_t rows, std::int64_t columns) override {
     add(KernelKind::kBiasForward, {rows, columns});
@@ -91,13 +91,13 @@ class NotedKernels final : public DeviceKernels {
                           const StepNumbers*) override {
     attention(KernelKind::kAttentionBackward, size);
   }
-  void embedding_forward(void*, const std::int32_t*, const void*, const void* positions, const EmbeddingLayer& layer,
-                         const LayerWork& work) override {
-    add(KernelKind::kEmbeddingForward, {work.microbatch * work.sequence, layer.hidden, positions != nullptr ? 1 : 0});
+  void embedding_forward(void*, const std::int32_t*, const void*, const void* positions,
+                         const EmbeddingSize& size) override {
+    add(KernelKind::kEmbeddingForward, {size.tokens, size.columns, positions != nullptr ? 1 : 0});
   }
-  void embedding_backward(float*, float* dpositions, const void*, const std::int32_t*, const EmbeddingLayer& layer,
-                          const LayerWork& work) override {
-    add(KernelKind::kEmbeddingBackward, {work.microbatch * work.sequence, layer.hidden, dpositions != nullptr ? 1 : 0});
+  void embedding_backward(float*, float* dpositions, const void*, const std::int32_t*,
+                          const EmbeddingSize& size) override {
+    add(KernelKind::kEmbeddingBackward, {size.tokens, size.columns, dpositions != nullptr ? 1 : 0});
   }
   void cross_entropy(float*, void*, const std::int32_t*, const VocabPart& part, float, const float*) override {
     add(KernelKind::kCrossEntropy, {part.rows, part.columns});
@@ -224,12 +224,6 @@ class NotedKernels final : public DeviceKernels {
   }
   void relu_backward(void*, const std::uint8_t*, std::int64_t elements) override {
     add(KernelKind::kReluBackward, {1, elements});
-  }
-  void gelu_forward(void*, const void*, std::int64_t elements, bool) override {
-    add(KernelKind::kActivationForward, {1, elements, 0});
-  }
-  void gelu_backward(void*, const void*, std::int64_t elements, bool) override {
-    add(KernelKind::kActivationBackward, {1, elements, 0});
   }
   void squared_error(float*, void*, const float*, std::int64_t rows, std::int64_t columns, float,
                      const float*) override {

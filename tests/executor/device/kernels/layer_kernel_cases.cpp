@@ -115,14 +115,13 @@ CaseCall norm_backward(KernelOperands& with) {
 }
 
 CaseCall activation(KernelOperands& with) {
-  const bool gated = with.coin();
-  const std::int64_t rows = with.size(1, 40), ffn = with.size(1, 300);
-  const TransformerLayer layer{.ffn = ffn, .mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu};
-  void *y = with.stored_room(rows * ffn), *up = with.stored(rows * ffn * (gated ? 2 : 1), 4);
-  const void* dy = with.stored(rows * ffn);
+  const DeviceActivation of{
+      .rows = with.size(1, 40), .columns = with.size(1, 300), .gated = with.coin(), .exact_gelu = with.coin()};
+  void *y = with.stored_room(of.elements()), *up = with.stored(of.elements() * (of.gated ? 2 : 1), 4);
+  const void* dy = with.stored(of.elements());
   return [=](DeviceKernels& kernels) {
-    kernels.activation_forward(layer, y, up, rows);
-    kernels.activation_backward(layer, up, dy, rows);
+    kernels.activation_forward(y, up, of);
+    kernels.activation_backward(up, dy, of);
   };
 }
 
@@ -170,20 +169,20 @@ CaseCall dropout(KernelOperands& with) {
 }
 
 CaseCall embedding(KernelOperands& with) {
-  const EmbeddingLayer layer{.vocab = with.size(5, 60), .hidden = with.size(1, 300)};
-  const LayerWork work{.microbatch = with.size(1, 4), .sequence = with.size(1, 50)};
-  const std::int64_t tokens = work.microbatch * work.sequence;
+  const std::int64_t vocab = with.size(5, 60), sequence = with.size(1, 50);
+  const EmbeddingSize size{.tokens = with.size(1, 4) * sequence, .sequence = sequence, .columns = with.size(1, 300)};
+  const std::int64_t area = size.tokens * size.columns;
   const bool has_positions = with.coin();
-  const std::int32_t* read = with.integers(tokens, layer.vocab);
-  const void* table = with.stored(layer.vocab * layer.hidden);
-  const void* positions = has_positions ? with.stored(work.sequence * layer.hidden) : nullptr;
-  void* y = with.stored_room(tokens * layer.hidden);
-  float* dtable = with.floats(layer.vocab * layer.hidden);
-  float* dpositions = has_positions ? with.floats(work.sequence * layer.hidden) : nullptr;
-  const void* dy = with.stored(tokens * layer.hidden);
+  const std::int32_t* read = with.integers(size.tokens, vocab);
+  const void* table = with.stored(vocab * size.columns);
+  const void* positions = has_positions ? with.stored(sequence * size.columns) : nullptr;
+  void* y = with.stored_room(area);
+  float* dtable = with.floats(vocab * size.columns);
+  float* dpositions = has_positions ? with.floats(sequence * size.columns) : nullptr;
+  const void* dy = with.stored(area);
   return [=](DeviceKernels& kernels) {
-    kernels.embedding_forward(y, read, table, positions, layer, work);
-    kernels.embedding_backward(dtable, dpositions, dy, read, layer, work);
+    kernels.embedding_forward(y, read, table, positions, size);
+    kernels.embedding_backward(dtable, dpositions, dy, read, size);
   };
 }
 

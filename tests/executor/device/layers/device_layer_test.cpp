@@ -1,6 +1,7 @@
-// Models of images and of vectors of numbers on a device beside the cpu backend's.
+// Layers on a device beside the cpu backend's: those on images and on vectors of numbers, and decoder blocks whose
+// branches both read the block's input (GPT-NeoX, Falcon).
 
-#include "executor/device/layers/program_layer.h"
+#include "executor/device/layers/device_layer.h"
 
 #include <doctest/doctest.h>
 
@@ -22,6 +23,14 @@ RunSpec learning(const std::vector<Layer>& model, std::string_view name, int rep
   RunSpec spec = spec_of(model, make_schedule(name, shape), replicas);
   spec.microbatch = 3;
   spec.steps = 3;
+  spec.optimizer = smooth_adamw();
+  return spec;
+}
+
+RunSpec branching(const std::vector<Layer>& model, const char* name) {
+  RunSpec spec = spec_of(with_parallel_residuals(model), make_schedule(name, {.ranks = 2, .microbatches = 4}));
+  spec.sequence = 8;
+  spec.steps = 2;
   spec.optimizer = smooth_adamw();
   return spec;
 }
@@ -127,10 +136,40 @@ TEST_CASE("images whose gradients replicas sum and share out, and clipped, give 
   }
 }
 
+TEST_CASE("parallel residuals on a device give the cpu's losses and gradients, with dropout and experts too") {
+  for (const std::vector<Layer>& model :
+       {untied_gpt_model(), llama_model(), with_dropout(untied_gpt_model()), mixtral_model()})
+    for (const char* name : {"1f1b", "zb-h1"}) check_beside_cpu(branching(model, name));
+  RunSpec spec = branching(untied_gpt_model(), "1f1b");
+  spec.half = HalfFormat::kBf16;
+  check_beside_cpu(spec, 2e-2);
+}
+
+TEST_CASE("tensor ranks with parallel residuals give the cpu's gradients, with their rows divided and without") {
+  for (const bool sequence_parallel : {false, true}) {
+    RunSpec spec = branching(untied_gpt_model(), "1f1b");
+    spec.grid.tensor = 2;
+    spec.sequence_parallel = sequence_parallel;
+    check_beside_cpu(spec);
+  }
+}
+
+TEST_CASE("parallel residuals have the same bits in any order that streams allow, and rebuilt") {
+  RunSpec spec = branching(llama_model(), "zb-h1");
+  const RunResult kept = on_host(spec);
+  CHECK(on_host(spec, 3).weights == kept.weights);
+  CHECK(on_host(branching(llama_model(), "gpipe")).weights == kept.weights);
+  for (const Recompute what : {Recompute::kSelective, Recompute::kFull, Recompute::kStage}) {
+    spec.rebuild = what;
+    CHECK(on_host(spec).weights == kept.weights);
+  }
+}
+
 TEST_CASE("a device keeps no pooling's input from a forward to its backward") {
   const PoolingLayer pooling{.height = 9, .width = 7, .channels = 8, .kernel = 3, .stride = 2};
   const LayerWork work{.microbatch = 5};
-  const DeviceLayerBytes bytes = make_program_layer(pooling, work, 4)->bytes();
+  const DeviceLayer layer(pooling, work, 4);
+  const DeviceLayerBytes& bytes = layer.bytes();
   CHECK(bytes.late == 0);
   CHECK(bytes.early == aligned_bytes(output_elements(pooling, work) * 4));
   CHECK(bytes.passing == aligned_bytes(input_elements(pooling, work) * 4));

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/device/layers/device_experts.h"
+#include "executor/device/layers/expert_steps.h"
 #include "executor/run.h"
 #include "schedules/error.h"
 #include "tests/executor/device/host_run.h"

@@ -1,6 +1,6 @@
 // Context ranks on a device beside the cpu backend: the ring and Ulysses, in products of groups.
 
-#include "executor/device/layers/context_attention.h"
+#include "executor/device/layers/attention_step.h"
 
 #include <string>
 #include <tuple>
