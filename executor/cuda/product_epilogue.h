@@ -15,7 +15,7 @@ namespace plumb { inline namespace executor { namespace cuda {
 struct ProductEpilogue {
   /// BIAS adds the bias. GELU_AUX and GELU_AUX_BIAS apply GELU by tanh and also store its input. BGRADB replaces `bias`
   /// by the sums of the right matrix's columns over the inner dimension, in fp32. DGELU is not used: its gradient would
-  /// take the place of GELU's input (transformer_layer.cpp), which the product still reads, and cuBLASLt may have C and
+  /// take the place of GELU's input (the programs of decoder blocks), which the product still reads, and cuBLASLt may have C and
   /// D in one place, but not D and the stored input. With a place of its own, the copy would move two thirds of what
   /// GELU's own gradient moves. The sums of DGELU_BGRAD would be rounded to the format of D, and come with I.
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;

@@ -1,5 +1,5 @@
 #pragma once
-// The GPU kernels for the attention of a context group (executor/device/layers/context_attention.h) and of slices
+// The GPU kernels for the attention of a context group (executor/device/layers/ring_attention.h, head_exchange.h) and of slices
 // (slice_attention.h), as their layer calls them, beyond those of device_kernels.h. Symbols: b sequences, S tokens of
 // each sequence that a rank has; a heads, k kv heads and d channels a head of this tensor rank.
 

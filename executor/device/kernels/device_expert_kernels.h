@@ -1,5 +1,5 @@
 #pragma once
-// The GPU kernels of a mixture of experts as its layer calls them (executor/device/layers/device_experts.h), beyond
+// The GPU kernels of a mixture of experts as its layer calls them (executor/device/layers/expert_steps.h), beyond
 // those of device_kernels.h. The number of an expert's rows stays on the device, in its picks' places and the bounds of
 // the experts' rows; the products read it there. Symbols: T tokens, h hidden, E experts, k picks of a token, R = T k, b
 // sequences.

@@ -49,8 +49,7 @@ struct LayerPlaces {
   DeviceBytes bytes;
 };
 
-/// Returns the places of tensors that store an element in `element_bytes`. The additional memory of a context group is
-/// not counted.
+/// Returns the places of tensors that store an element in `element_bytes`.
 LayerPlaces layer_places(const LayerProgram& program, std::int64_t element_bytes);
 
 /// Bytes of a layer where a micro-batch comes in slices of its sequences: the keys and values of all slices, and their

@@ -17,13 +17,19 @@ struct Division {
   int tensor = 1;
   bool sequence_parallel = false;
   int expert = 1;
+  int context = 1;
+  ContextAttention attention = ContextAttention::kRing;
 };
+
+constexpr std::int64_t kSequence = 8;
 
 LayerWork work_under(const Division& division) {
   return {.microbatch = 2,
-          .sequence = 6,
+          .sequence = kSequence,
           .tensor_parallel = division.tensor,
           .sequence_parallel = division.sequence_parallel,
+          .context_parallel = division.context,
+          .exchanges_heads = division.attention == ContextAttention::kUlysses,
           .experts = {.parallel = division.expert, .tensor = division.tensor}};
 }
 
@@ -37,9 +43,12 @@ StageRebuild rebuild_of(Recompute recompute, BackwardForm form) {
 
 StageMemory placed(const std::vector<Layer>& layers, const Division& division, std::optional<HalfFormat> half,
                    const StageRebuild& rebuild) {
-  LayerWork work = work_under(division);
+  LayerWork work = work_under(division);  // of this rank
+  work.sequence /= division.context;
+  work.context_parallel = 1;
   const DeviceStage stage({.layers = layers,
                            .tensor = {.ranks = division.tensor},
+                           .context = {.ranks = division.context, .attention = division.attention},
                            .experts = {.ranks = division.expert},
                            .work = work,
                            .microbatches = 4,
@@ -67,7 +76,7 @@ bool has_experts(const std::vector<Layer>& model) {
 void check(const std::vector<Layer>& layers, const Division& division, std::optional<HalfFormat> half,
            Recompute recompute, BackwardForm form) {
   const TrainingSpec training{
-      .global_batch = 1, .sequence = 6, .precision = half ? Precision::kBf16 : Precision::kFp32};
+      .global_batch = 1, .sequence = kSequence, .precision = half ? Precision::kBf16 : Precision::kFp32};
   std::vector<DeviceFootprint> footprints;
   for (const Layer& layer : layers) footprints.push_back(device_footprint(layer, training, work_under(division)));
   const StageMemory counted = device_activations(footprints, recompute, form);
@@ -110,7 +119,9 @@ TEST_CASE("a device takes as many bytes for a micro-batch as the planner counts,
   for (const std::vector<Layer>& model : models())
     for (const Division& division :
          {Division{}, Division{.tensor = 2}, Division{.tensor = 2, .sequence_parallel = true}, Division{.expert = 2},
-          Division{.tensor = 2, .sequence_parallel = true, .expert = 2}})
+          Division{.tensor = 2, .sequence_parallel = true, .expert = 2}, Division{.context = 2},
+          Division{.context = 2, .attention = ContextAttention::kUlysses},
+          Division{.tensor = 2, .sequence_parallel = true, .expert = 2, .context = 2}})
       for (const std::optional<HalfFormat> half : {std::optional<HalfFormat>(), std::optional(HalfFormat::kBf16)})
         for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
           for (const BackwardForm form :
@@ -120,6 +131,7 @@ TEST_CASE("a device takes as many bytes for a micro-batch as the planner counts,
             CAPTURE(division.tensor);
             CAPTURE(division.sequence_parallel);
             CAPTURE(division.expert);
+            CAPTURE(division.context);
             CAPTURE(half.has_value());
             CAPTURE(static_cast<int>(recompute));
             CAPTURE(form.split);
