@@ -57,7 +57,7 @@ class DeviceLayer {
   DeviceLayerBytes bytes_;
   std::optional<AttentionStep> attention_;
   std::optional<ExpertSteps> experts_;
-  std::optional<ExpertExchange> expert_exchange_;
+  std::optional<DeviceExpertExchange> expert_exchange_;
   std::optional<ConvolutionProducts> convolution_;
   std::int64_t patches_at_ = 0;  // bytes in the workspace before a convolution's patches
 };

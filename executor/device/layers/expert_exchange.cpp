@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace executor {
 
-ExpertExchange::ExpertExchange(const PlacedProgram& program) : routes_(program.plain()) {
+DeviceExpertExchange::DeviceExpertExchange(const PlacedProgram& program) : routes_(program.plain()) {
   const auto& block = std::get<TransformerLayer>(program.share());
   const DeviceSeat& seat = program.seat();
   const LayerWork& own = program.own();
@@ -19,7 +19,7 @@ ExpertExchange::ExpertExchange(const PlacedProgram& program) : routes_(program.p
              .rows = most_rows_to_expert_rank(block, tokens, seat.experts.ranks)};
 }
 
-void ExpertExchange::enqueue(const StepCall& of) const {
+void DeviceExpertExchange::enqueue(const StepCall& of) const {
   switch (of.step.exchange()->type) {
     case StoredType::kInteger:
       return share_routes(of);
@@ -31,7 +31,7 @@ void ExpertExchange::enqueue(const StepCall& of) const {
 }
 
 /// Places of picks become places in blocks, and the own experts' rows get theirs from the counts of all ranks.
-void ExpertExchange::share_routes(const StepCall& of) const {
+void DeviceExpertExchange::share_routes(const StepCall& of) const {
   std::int32_t* const sent = of.integers_written(2);
   std::int32_t* const received = sent + blocks_.all_experts();
   of.kernels().place_in_blocks(routes_.in(of), sent, picked_, blocks_);
@@ -41,7 +41,7 @@ void ExpertExchange::share_routes(const StepCall& of) const {
 
 /// Brings rows to the experts, {rows} -> {rows by expert, rows that have come}, or back from them, {rows by expert} ->
 /// {rows that go, rows that have come back in their place}.
-void ExpertExchange::exchange_rows(const StepCall& of) const {
+void DeviceExpertExchange::exchange_rows(const StepCall& of) const {
   const CopyRowsSize received{blocks_.all_rows(), 1, hidden_};
   const std::int32_t* const places = of.integers_at(of.step.reads[1]);
   const std::int64_t elements = blocks_.all_rows() * hidden_, element_bytes = of.program.element_bytes();
@@ -54,7 +54,7 @@ void ExpertExchange::exchange_rows(const StepCall& of) const {
 }
 
 /// Brings the weights of picks to the experts, or their gradients back.
-void ExpertExchange::exchange_weights(const StepCall& of) const {
+void DeviceExpertExchange::exchange_weights(const StepCall& of) const {
   const bool is_return = of.step.writes.size() == 1;
   if (is_return) return of.call.experts.all_to_all_words(of.floats_written(0), of.floats_read(0), blocks_.all_rows());
   const DeviceRoutes routes = routes_.in(of);

@@ -9,10 +9,10 @@
 
 namespace plumb { inline namespace executor {
 
-class ExpertExchange {
+class DeviceExpertExchange {
  public:
   /// `program` is that of a block with experts.
-  explicit ExpertExchange(const PlacedProgram& program);
+  explicit DeviceExpertExchange(const PlacedProgram& program);
 
   /// Enqueues an exchange of ExchangeGroup::kExpert with the kernels around it, which place rows in blocks and take them
   /// out.

@@ -55,12 +55,12 @@ void StageSlices::place_layers(const DeviceStageOptions& options, TokenRange sha
   DeviceLayerBytes of_sequences;
   expert_layers_ = 0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    PlacedLayer& placed = slice.layers.emplace_back(
-        PlacedLayer{.layer = DeviceLayer(options.layers[i], slice.work, element_bytes_, seat),
-                    .constants = static_cast<std::int64_t>(constants_.size()),
-                    .expert_layers = expert_layers_,
-                    .sequences = of_sequences.sequences,
-                    .sequence_gradients = of_sequences.sequence_gradients});
+    PlacedLayer& placed =
+        slice.layers.emplace_back(PlacedLayer{.layer = DeviceLayer(options.layers[i], slice.work, element_bytes_, seat),
+                                              .constants = static_cast<std::int64_t>(constants_.size()),
+                                              .expert_layers = expert_layers_,
+                                              .sequences = of_sequences.sequences,
+                                              .sequence_gradients = of_sequences.sequence_gradients});
     if (has_experts(layers_[i])) ++expert_layers_;
     bytes.push_back(placed.layer.bytes());
     of_sequences.sequences += bytes.back().sequences;
