@@ -28,14 +28,15 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       group_starts_(group_starts(options_)),
       pool_(pool),
       layers_(make_layers(options_)),
-      scratch_(scratch_elements(layers_, options_)),
+      scratch_(scratch_elements(layers_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
       parameters_(parameter_options(options_, ParameterPart::kCommon), pool),
       experts_(make_expert_parameters(options_, pool)),
       states_(options_.weight_versions.size() * contexts_.size()) {
-  for (State& state : states_) {
-    state.inputs.resize(group_starts_.size());
-    for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    states_[i].inputs.resize(group_starts_.size());
+    const auto slice = static_cast<int>(i % contexts_.size());
+    for (const auto& layer : layers_) states_[i].saved.push_back(layer->make_saved(slice));
   }
   if (options_.slices > 1) sequences_.resize(options_.weight_versions.size());
   for (std::vector<SequenceSaved>& layers : sequences_) layers.resize(layers_.size());

@@ -5,10 +5,25 @@
 namespace plumb { inline namespace executor {
 namespace {
 
+/// Returns the work of a slice of the stage's groups together, as the programs of layers divide it.
+LayerWork whole_work(const CpuStageOptions& options, int slice) {
+  const LayerSeat seat = layer_seat(options);
+  const TokenRange tokens = slice_tokens(options.sequence, options.slices, slice);
+  return {.microbatch = options.microbatch,
+          .sequence = tokens.count,
+          .whole_sequence = options.sequence,
+          .earlier_tokens = tokens.first,
+          .tensor_parallel = seat.tensor.ranks,
+          .sequence_parallel = options.sequence_parallel,
+          .context_parallel = seat.context.ranks,
+          .exchanges_heads = seat.context.attention == ContextAttention::kUlysses,
+          .experts = {.parallel = seat.experts.ranks, .tensor = seat.tensor.ranks}};
+}
+
 }  // namespace
 
 LayerSeat layer_seat(const CpuStageOptions& options) {
-  LayerSeat seat{.slices = options.slices};
+  LayerSeat seat;
   if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
   if (const Communicator* context = options.groups.context)
     seat.context = {context->members(), context->member(), options.context_attention};
@@ -21,20 +36,17 @@ ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
 }
 
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
+  std::vector<LayerWork> works;
+  for (int slice = 0; slice < options.slices; ++slice) works.push_back(whole_work(options, slice));
   std::vector<std::unique_ptr<CpuLayer>> layers;
-  LayerSeat seat = layer_seat(options);
-  for (const Layer& layer : options.layers) {
-    seat.kv_sharers = kv_sharers(layer, seat.tensor.ranks);
-    layers.push_back(make_cpu_layer(layer, options.sequence, seat));
-  }
+  for (const Layer& layer : options.layers)
+    layers.push_back(std::make_unique<CpuLayer>(layer, works, layer_seat(options)));
   return layers;
 }
 
-std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options) {
+std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers) {
   std::int64_t elements = 0;
-  for (const auto& layer : layers)
-    elements =
-        std::max(elements, layer->scratch_elements({.microbatch = options.microbatch, .sequence = options.sequence}));
+  for (const auto& layer : layers) elements = std::max(elements, layer->scratch_elements());
   return static_cast<std::size_t>(elements);
 }
 
@@ -58,7 +70,8 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
                         .slice = slice,
                         .text = options.text,
                         .samples = options.samples,
-                        .groups = options.groups});
+                        .groups = options.groups,
+                        .seat = layer_seat(options)});
   }
   return contexts;
 }

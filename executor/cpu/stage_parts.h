@@ -17,7 +17,7 @@ LayerSeat layer_seat(const CpuStageOptions& options);
 ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice);
 
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options);
-std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options);
+std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers);
 
 /// Returns the contexts of the slices, [slice]. The pool and the scratch must outlive them.
 std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch);

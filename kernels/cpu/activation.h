@@ -11,6 +11,16 @@ struct ActivationSize {
   std::int64_t columns = 0;  ///< F channels of the result
 };
 
+/// The activation of an MLP: SwiGLU where it is gated, otherwise GELU.
+struct MlpActivation {
+  std::int64_t rows = 0;     ///< R
+  std::int64_t columns = 0;  ///< F channels of the result
+  bool gated = false;
+  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
 /// y = x * Phi(x), Phi by its tanh approximation, or by erf where `exact` (Hendrycks & Gimpel 2016). x, y: [R, F]
 void gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact);
 

@@ -183,6 +183,34 @@ using Layer = std::variant<EmbeddingLayer, TransformerLayer, HeadLayer, InputLay
 /// Returns "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp" or "loss".
 std::string_view layer_kind_name(const Layer& layer);
 
+/// Return the probability of a layer's dropout, and whether its GELU is exact; 0 and false for a layer without.
+inline double dropout_of(const Layer& layer) {
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.dropout; })
+          return kind.dropout;
+        else
+          return 0.0;
+      },
+      layer);
+}
+inline bool has_exact_gelu(const Layer& layer) {
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.exact_gelu; })
+          return kind.exact_gelu;
+        else
+          return false;
+      },
+      layer);
+}
+
+/// Returns the epsilon of the norms of a block or a head. Asserts that it is one.
+inline double norm_epsilon_of(const Layer& layer) {
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head->norm_epsilon;
+  return std::get<TransformerLayer>(layer).norm_epsilon;
+}
+
 /// Returns the number of windows of `kernel` in `size` rows or columns: floor((size + 2 padding - kernel) / stride) +
 /// 1.
 inline std::int64_t windows_in(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding = 0) {

@@ -25,4 +25,16 @@ inline std::int64_t element_count(const ParameterTensor& tensor) {
   return count;
 }
 
+/// Returns the first element of each parameter in the memory of its part: routed experts lie apart from all others.
+inline std::vector<std::int64_t> first_elements(const std::vector<ParameterTensor>& parameters) {
+  std::vector<std::int64_t> first;
+  std::int64_t of_layer = 0, of_experts = 0;
+  for (const ParameterTensor& parameter : parameters) {
+    std::int64_t& elements = parameter.expert ? of_experts : of_layer;
+    first.push_back(elements);
+    elements += element_count(parameter);
+  }
+  return first;
+}
+
 }}  // namespace plumb::kernels

@@ -52,34 +52,32 @@ void call_norm(const KernelCall& call, KernelOperands& with) {
   const NormParameters parameters{with.cold.next(size.columns), with.cold.next(size.columns)};
   const CpuKernelSet kernels;
   if (call.kind == KernelKind::kNormForward)
-    return kernels.norm_forward(kind, with.hot.next(area), with.hot.next(2 * size.rows), with.hot.next(area),
-                                parameters, size, 1e-5);
+    return kernels.norm_forward(kind, with.hot.next(area), {with.hot.next(size.rows), with.hot.next(size.rows)},
+                                with.hot.next(area), parameters, size, 1e-5);
   kernels.norm_backward(kind, with.hot.next(area), {with.cold.next(size.columns), with.cold.next(size.columns)},
-                        with.hot.next(area), with.hot.next(area), with.cold.next(area), with.cold.next(2 * size.rows),
+                        with.hot.next(area), with.hot.next(area), with.cold.next(area), {with.cold.next(size.rows), with.cold.next(size.rows)},
                         parameters, size);
 }
 
 void call_activation(const KernelCall& call, KernelOperands& with) {
-  const bool gated = call.shape[2] != 0;
-  const std::int64_t rows = call.shape[0], columns = call.shape[1], width = gated ? 2 * columns : columns;
-  const TransformerLayer layer{.ffn = columns, .mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu};
+  const MlpActivation of{.rows = call.shape[0], .columns = call.shape[1], .gated = call.shape[2] != 0};
+  const std::int64_t before = of.gated ? 2 * of.elements() : of.elements();
   const CpuKernelSet kernels;
   if (call.kind == KernelKind::kActivationForward)
-    return kernels.activation_forward(layer, with.hot.next(rows * columns), with.hot.next(rows * width), rows);
-  kernels.activation_backward(layer, with.cold.next(rows * width), with.hot.next(rows * columns), rows);
+    return kernels.activation_forward(with.hot.next(of.elements()), with.hot.next(before), of);
+  kernels.activation_backward(with.cold.next(before), with.hot.next(of.elements()), of);
 }
 
 void call_embedding(const KernelCall& call, KernelOperands& with) {
   const std::int64_t rows = call.shape[0], columns = call.shape[1], area = rows * columns;
   const bool positions = call.shape[2] != 0;
-  const EmbeddingLayer layer{.vocab = kVocab, .hidden = columns};
-  const LayerWork work{.microbatch = 1, .sequence = rows};
+  const EmbeddingSize size{.tokens = rows, .sequence = rows, .columns = columns};
   const CpuKernelSet kernels;
   if (call.kind == KernelKind::kEmbeddingForward)
     return kernels.embedding_forward(with.hot.next(area), with.tokens.data(), with.cold.next(kVocab * columns),
-                                     positions ? with.cold.next(area) : nullptr, layer, work);
+                                     positions ? with.cold.next(area) : nullptr, size);
   kernels.embedding_backward(with.cold.next(kVocab * columns), positions ? with.cold.next(area) : nullptr,
-                             with.hot.next(area), with.tokens.data(), layer, work);
+                             with.hot.next(area), with.tokens.data(), size);
 }
 
 void call_convolution(const KernelCall& call, KernelOperands& with) {

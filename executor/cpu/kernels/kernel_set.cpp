@@ -19,9 +19,6 @@ std::int64_t form(GemmForm value) {
 std::int64_t is_layer_norm(NormKind kind) {
   return kind == NormKind::kLayerNorm ? 1 : 0;
 }
-bool is_gated(const TransformerLayer& layer) {
-  return layer.mlp == MlpKind::kSwiglu;
-}
 
 }  // namespace
 
@@ -146,43 +143,41 @@ void CpuKernelSet::attention_slice_backward(float* dqkv, float* dkeys_values, co
   plumb::attention_slice_backward(dqkv, dkeys_values, doutput, qkv, keys_values, output, log_sum_exp, slice, scratch);
 }
 
-void CpuKernelSet::norm_forward(NormKind kind, float* y, float* statistics, const float* x,
+void CpuKernelSet::norm_forward(NormKind kind, float* y, const NormStatistics& statistics, const float* x,
                                 const NormParameters& parameters, const NormSize& size, double epsilon) const {
   note(KernelKind::kNormForward, {size.rows, size.columns, is_layer_norm(kind)});
   if (kind == NormKind::kRmsNorm)
-    rms_norm_forward(y, statistics, x, parameters.gain, size, static_cast<float>(epsilon));
+    rms_norm_forward(y, statistics.deviations, x, parameters.gain, size, static_cast<float>(epsilon));
   else
-    layer_norm_forward(y, statistics, statistics + size.rows, x, parameters.gain, parameters.bias, size,
+    layer_norm_forward(y, statistics.means, statistics.deviations, x, parameters.gain, parameters.bias, size,
                        static_cast<float>(epsilon));
 }
 
 void CpuKernelSet::norm_backward(NormKind kind, float* dx, const NormGradients& gradients, const float* dy,
-                                 const float* residual_gradient, const float* x, const float* statistics,
+                                 const float* residual_gradient, const float* x, const NormStatistics& statistics,
                                  const NormParameters& parameters, const NormSize& size) const {
   note(KernelKind::kNormBackward, {size.rows, size.columns, is_layer_norm(kind)});
   if (kind == NormKind::kRmsNorm)
-    rms_norm_backward(dx, gradients.gain, dy, residual_gradient, x, statistics, parameters.gain, size);
+    rms_norm_backward(dx, gradients.gain, dy, residual_gradient, x, statistics.deviations, parameters.gain, size);
   else
-    layer_norm_backward(dx, gradients.gain, gradients.bias, dy, residual_gradient, x, statistics,
-                        statistics + size.rows, parameters.gain, size);
+    layer_norm_backward(dx, gradients.gain, gradients.bias, dy, residual_gradient, x, statistics.means,
+                        statistics.deviations, parameters.gain, size);
 }
 
-void CpuKernelSet::activation_forward(const TransformerLayer& layer, float* y, const float* up,
-                                      std::int64_t rows) const {
-  note(KernelKind::kActivationForward, {rows, layer.ffn, is_gated(layer) ? 1 : 0});
-  if (is_gated(layer))
-    swiglu_forward(y, up, {rows, layer.ffn});
+void CpuKernelSet::activation_forward(float* y, const float* up, const MlpActivation& of) const {
+  note(KernelKind::kActivationForward, {of.rows, of.columns, of.gated ? 1 : 0});
+  if (of.gated)
+    swiglu_forward(y, up, {of.rows, of.columns});
   else
-    plumb::gelu_forward(y, up, {rows, layer.ffn}, layer.exact_gelu);
+    gelu_forward(y, up, {of.rows, of.columns}, of.exact_gelu);
 }
 
-void CpuKernelSet::activation_backward(const TransformerLayer& layer, float* up, const float* dy,
-                                       std::int64_t rows) const {
-  note(KernelKind::kActivationBackward, {rows, layer.ffn, is_gated(layer) ? 1 : 0});
-  if (is_gated(layer))
-    swiglu_backward(up, dy, {rows, layer.ffn});
+void CpuKernelSet::activation_backward(float* up, const float* dy, const MlpActivation& of) const {
+  note(KernelKind::kActivationBackward, {of.rows, of.columns, of.gated ? 1 : 0});
+  if (of.gated)
+    swiglu_backward(up, dy, {of.rows, of.columns});
   else
-    plumb::gelu_backward(up, dy, {rows, layer.ffn}, layer.exact_gelu);
+    gelu_backward(up, dy, {of.rows, of.columns}, of.exact_gelu);
 }
 
 void CpuKernelSet::bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) const {
@@ -207,15 +202,13 @@ void CpuKernelSet::residual_add(float* z, const float* x, const float* y, std::i
 }
 
 void CpuKernelSet::embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
-                                     const EmbeddingLayer& layer, const LayerWork& work) const {
-  const EmbeddingSize size{work.microbatch * work.sequence, work.sequence, layer.hidden};
+                                     const EmbeddingSize& size) const {
   note(KernelKind::kEmbeddingForward, {size.tokens, size.columns, positions != nullptr ? 1 : 0});
   plumb::embedding_forward(y, tokens, table, positions, size);
 }
 
 void CpuKernelSet::embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
-                                      const EmbeddingLayer& layer, const LayerWork& work) const {
-  const EmbeddingSize size{work.microbatch * work.sequence, work.sequence, layer.hidden};
+                                      const EmbeddingSize& size) const {
   note(KernelKind::kEmbeddingBackward, {size.tokens, size.columns, dpositions != nullptr ? 1 : 0});
   plumb::embedding_backward(dtable, dpositions, dy, tokens, size);
 }
@@ -266,16 +259,6 @@ void CpuKernelSet::relu_forward(float* x, std::uint32_t* mask, std::int64_t rows
 void CpuKernelSet::relu_backward(float* dy, const std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const {
   note(KernelKind::kReluBackward, {rows, columns});
   plumb::relu_backward(dy, mask, rows * columns);
-}
-
-void CpuKernelSet::gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact) const {
-  note(KernelKind::kActivationForward, {size.rows, size.columns, 0});
-  plumb::gelu_forward(y, x, size, exact);
-}
-
-void CpuKernelSet::gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const {
-  note(KernelKind::kActivationBackward, {size.rows, size.columns, 0});
-  plumb::gelu_backward(x, dy, size, exact);
 }
 
 void CpuKernelSet::dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows,

@@ -12,6 +12,7 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/copy_rows.h"
 #include "kernels/cpu/dropout.h"
+#include "kernels/cpu/embedding.h"
 #include "kernels/cpu/images/convolution.h"
 #include "kernels/cpu/images/pooling.h"
 #include "kernels/cpu/norm.h"
@@ -27,6 +28,11 @@ namespace plumb { inline namespace executor {
 struct NormParameters {
   const float* gain = nullptr;
   const float* bias = nullptr;
+};
+/// Means and reciprocal standard deviations of rows [R]; RMSNorm has no means.
+struct NormStatistics {
+  float* means = nullptr;
+  float* deviations = nullptr;
 };
 struct NormGradients {
   float* gain = nullptr;
@@ -71,16 +77,15 @@ class CpuKernelSet {
                                 const float* keys_values, const float* output, const float* log_sum_exp,
                                 const AttentionSlice& slice, float* scratch) const;
 
-  /// statistics: [R] reciprocal standard deviations for RMSNorm; [2R] means, then these, for LayerNorm.
-  void norm_forward(NormKind kind, float* y, float* statistics, const float* x, const NormParameters& parameters,
-                    const NormSize& size, double epsilon) const;
+  void norm_forward(NormKind kind, float* y, const NormStatistics& statistics, const float* x,
+                    const NormParameters& parameters, const NormSize& size, double epsilon) const;
   void norm_backward(NormKind kind, float* dx, const NormGradients& gradients, const float* dy,
-                     const float* residual_gradient, const float* x, const float* statistics,
+                     const float* residual_gradient, const float* x, const NormStatistics& statistics,
                      const NormParameters& parameters, const NormSize& size) const;
 
   /// up: [rows, f] or, gated, [rows, 2f]; y: [rows, f].
-  void activation_forward(const TransformerLayer& layer, float* y, const float* up, std::int64_t rows) const;
-  void activation_backward(const TransformerLayer& layer, float* up, const float* dy, std::int64_t rows) const;
+  void activation_forward(float* y, const float* up, const MlpActivation& of) const;
+  void activation_backward(float* up, const float* dy, const MlpActivation& of) const;
 
   void bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) const;
   void bias_backward(float* dbias, const float* dy, std::int64_t rows, std::int64_t columns) const;
@@ -89,9 +94,9 @@ class CpuKernelSet {
 
   /// tokens: [T], y and dy: [T, h], with T = b*s. positions and dpositions may be null.
   void embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
-                         const EmbeddingLayer& layer, const LayerWork& work) const;
+                         const EmbeddingSize& size) const;
   void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
-                          const EmbeddingLayer& layer, const LayerWork& work) const;
+                          const EmbeddingSize& size) const;
 
   void convolution_forward(float* y, const float* x, const float* filters, const ConvolutionSize& size,
                            float* scratch) const;
@@ -108,8 +113,6 @@ class CpuKernelSet {
   /// x, dy: [rows, columns], mask: [relu_mask_words]
   void relu_forward(float* x, std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
   void relu_backward(float* dy, const std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
-  void gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact) const;
-  void gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const;
   void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability) const;
 
   /// Dropout of several runs of rows that lie one behind the other, as one call.

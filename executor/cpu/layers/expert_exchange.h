@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/cpu/layers/layer.h"
+#include "executor/cpu/layers/layer_call.h"
 
 namespace plumb { inline namespace executor {
 

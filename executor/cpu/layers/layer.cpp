@@ -2,73 +2,183 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 #include <variant>
 
-#include "executor/cpu/layers/layer_kinds.h"
+#include "executor/cpu/layers/attention_step.h"
+#include "executor/cpu/layers/embedding_step.h"
+#include "executor/cpu/layers/expert_steps.h"
+#include "executor/cpu/layers/head_exchange.h"
+#include "executor/cpu/layers/host_kernels.h"
+#include "executor/cpu/layers/loaded_data.h"
+#include "executor/cpu/layers/loss_step.h"
+#include "executor/cpu/layers/tensor_exchange.h"
 
 namespace plumb { inline namespace executor {
 namespace {
 
-struct CpuLayerMaker {
-  std::int64_t sequence;
-  LayerSeat seat;
-
-  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const { return make_cpu_embedding(layer, seat); }
-  std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
-    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence, seat);
+/// Returns the rotary table of the tokens that a rank has, slice by slice.
+std::vector<float> own_rotary_table(const TransformerLayer& block, const std::vector<LayerWork>& works,
+                                    const ContextSeat& seat) {
+  const std::vector<float> whole = rotary_table(works.front().whole(), block.rotary_size, block.rope_theta);
+  std::vector<float> own;
+  for (const LayerWork& work : works) {
+    const ContextTokens tokens = context_tokens({work.earlier_tokens, work.sequence}, seat);
+    for (const TokenRange& run : {tokens.first, tokens.second})
+      own.insert(own.end(), whole.begin() + run.first * block.rotary_size,
+                 whole.begin() + (run.first + run.count) * block.rotary_size);
   }
-  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat.tensor); }
-  std::unique_ptr<CpuLayer> operator()(const InputLayer& layer) const { return make_cpu_input(layer); }
-  std::unique_ptr<CpuLayer> operator()(const ConvolutionLayer& layer) const { return make_cpu_convolution(layer); }
-  std::unique_ptr<CpuLayer> operator()(const PoolingLayer& layer) const { return make_cpu_pooling(layer); }
-  std::unique_ptr<CpuLayer> operator()(const LinearLayer& layer) const { return make_cpu_linear(layer); }
-  std::unique_ptr<CpuLayer> operator()(const MlpLayer& layer) const { return make_cpu_mlp(layer); }
-  std::unique_ptr<CpuLayer> operator()(const LossLayer& layer) const { return make_cpu_loss(layer); }
-};
+  return own;
+}
 
 }  // namespace
 
-void drop_tensors(LayerSaved& saved) {
-  for (Tensor* tensor : saved.tensors()) *tensor = {};
-  saved.is_narrow = false;
-}
-
-void CpuLayer::rebuild_cheap(const LayerCall&, LayerSaved&) const {}
-
-std::int64_t CpuLayer::scratch_elements(const LayerWork&) const {
-  return 0;
-}
-
-ElementRange CpuLayer::tied_table(ModelEnd) const {
-  return {};
-}
-
-DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64_t columns) {
-  const LayerWork& work = call.context.work;
-  return {.key = {.seed = call.place.seed,
-                  .step = static_cast<std::uint64_t>(call.place.step),
-                  .layer = static_cast<std::uint64_t>(call.layer_number),
-                  .place = number},
-          .rows = {.first_sample = call.place.first_sample,
-                   .count = work.microbatch,
-                   .first_token = call.context.first_token,
-                   .tokens = work.sequence,
-                   .columns = columns}};
-}
-
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat) {
+CpuLayer::CpuLayer(const Layer& layer, const std::vector<LayerWork>& works, const LayerSeat& seat) : seat_(seat) {
   assert(has_kernels(layer));
-  return std::visit(CpuLayerMaker{sequence, seat}, layer);
+  for (const LayerWork& work : works) programs_.emplace_back(layer, work);
+  if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->rotary_size > 0)
+    rotary_ = own_rotary_table(*block, works, seat.context);
+}
+
+Tensor CpuLayer::forward(const LayerCall& call, Tensor input, LayerSaved& saved) const {
+  const HostProgram& program = saved.program();
+  const LayerProgram& steps = program.steps();
+  if (call.keep_input && program.overwrites_input()) {
+    saved.input = call.context.pool->take(input.elements());
+    std::ranges::copy(input.values(), saved.input.values().begin());
+  }
+  if (steps.input >= 0) saved.at(steps.input) = std::move(input);
+  run(Pass::kForward, call, saved);
+  if (steps.output < 0) return {};
+  Tensor& output = saved.at(steps.output);
+  if (program.tensor(steps.output).origin == Origin::kLoaded) {
+    output = call.context.pool->take(program.tensor(steps.output).elements());
+    load_data(output, program.layer(), call);
+  }
+  return std::move(output);
+}
+
+Tensor CpuLayer::input_grad(const LayerCall& call, Tensor output_gradient, LayerSaved& saved) const {
+  const LayerProgram& steps = saved.program().steps();
+  if (steps.output_gradient >= 0) saved.at(steps.output_gradient) = std::move(output_gradient);
+  run(Pass::kInputGrad, call, saved);
+  if (steps.input_gradient < 0) return {};
+  return std::move(saved.at(steps.input_gradient));
+}
+
+void CpuLayer::weight_grad(const LayerCall& call, LayerSaved& saved) const {
+  run(Pass::kWeightGrad, call, saved);
+}
+
+void CpuLayer::rebuild_cheap(const LayerCall& call, LayerSaved& saved) const {
+  for (const LayerStep& step : steps_of(saved.program().steps(), Pass::kForward))
+    if (step.cheap) run_step(step, call, saved);
+}
+
+void CpuLayer::run(Pass pass, const LayerCall& call, LayerSaved& saved) const {
+  const HostProgram& program = saved.program();
+  const LayerProgram& steps = program.steps();
+  for (const LayerStep& step : steps_of(steps, pass)) {
+    run_step(step, call, saved);
+    const auto position = static_cast<int>(&step - steps.steps.data());
+    for (std::size_t storage = 0; storage < program.storages(); ++storage) {
+      if (program.last_step(storage) != position || program.is_handed(storage, pass)) continue;
+      const bool is_input = steps.input >= 0 && storage == program.storage_of(steps.input);
+      if (pass == Pass::kForward && is_input && call.keep_input) continue;
+      saved.held[storage] = {};
+    }
+  }
+}
+
+void CpuLayer::run_step(const LayerStep& step, const LayerCall& call, LayerSaved& saved) const {
+  const HostProgram& program = saved.program();
+  Tensor beside;
+  const HostStep of{.program = program, .step = step, .call = call, .saved = saved, .beside = beside};
+  if (step.first_rank_only && seat_.tensor.rank > 0) return;
+  const auto memory_for = [&](const LayerTensor& tensor) {
+    if (tensor.counted != CountedRows::kNone) return take_counted(of, tensor);
+    return call.context.pool->take(tensor.elements());
+  };
+  for (const int tensor : step.reads)
+    if (Tensor& data = saved.at(tensor); program.tensor(tensor).origin == Origin::kLoaded && data.empty()) {
+      data = memory_for(program.tensor(tensor));
+      load_data(data, program.layer(), call);
+    }
+  if (step.beside) beside = memory_for(program.tensor(step.writes[0]));
+  for (const int tensor : step.writes)
+    if (Tensor& result = saved.at(tensor); result.empty()) result = memory_for(program.tensor(tensor));
+  perform(of);
+  if (step.beside) saved.at(step.writes[0]) = std::move(beside);
+}
+
+void CpuLayer::perform(const HostStep& of) const {
+  if (of.step.exchange() != nullptr) return perform_exchange(of);
+  if (is_of_experts(of)) return run_expert_kernel(of);
+  switch (of.step.call()->kind) {
+    case KernelKind::kAttentionForward:
+    case KernelKind::kAttentionBackward:
+      return attend(of);
+    case KernelKind::kRotary:
+      return rotate(of);
+    case KernelKind::kEmbeddingForward:
+    case KernelKind::kEmbeddingBackward:
+      return run_embedding(of);
+    case KernelKind::kCrossEntropy:
+      return take_loss(of);
+    default:
+      return run_kernel(of);
+  }
+}
+
+void CpuLayer::perform_exchange(const HostStep& of) const {
+  switch (of.step.exchange()->group) {
+    case ExchangeGroup::kTensor:
+      return run_tensor_exchange(of);
+    case ExchangeGroup::kExpert:
+      return run_expert_exchange(of);
+    case ExchangeGroup::kContext:
+      break;
+  }
+  switch (of.step.exchange()->kind) {
+    case ExchangeKind::kAllToAll:
+      return exchange_heads(of);
+    case ExchangeKind::kAllGather:
+      return share_picks(of);
+    default:
+      return;  // attention passes keys and values round
+  }
+}
+
+void CpuLayer::rotate(const HostStep& of) const {
+  const auto& block = std::get<TransformerLayer>(of.program.layer());
+  const RotarySize size{.tokens = of.rows(),
+                        .sequence = of.context().work.sequence,
+                        .heads = of.shape()[1],
+                        .head_size = block.head_size,
+                        .row_width = of.program.tensor(of.step.writes[0]).columns,
+                        .rotary_size = of.shape()[2]};
+  of.kernels().rotary(of.written(0), rotary_.data() + of.context().own_tokens_before() * block.rotary_size, size,
+                      of.is_forward() ? RotaryDirection::kForward : RotaryDirection::kBackward);
+}
+
+std::int64_t CpuLayer::scratch_elements() const {
+  return std::max(attention_scratch_of(programs_.front(), seat_), convolution_scratch_of(programs_.front()));
+}
+
+ElementRange CpuLayer::tied_table(ModelEnd end) const {
+  const Layer& share = programs_.front().share();
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&share); embedding != nullptr && end == ModelEnd::kEmbedding)
+    return {parameter_offset(share, "tokens.weight"), embedding->vocab * embedding->hidden};
+  if (const auto* head = std::get_if<HeadLayer>(&share); head != nullptr && end == ModelEnd::kHead && head->tied)
+    return {parameter_offset(share, "projection.weight"), head->vocab * head->hidden};
+  return {};
 }
 
 std::int64_t parameter_offset(const Layer& layer, const std::string& name, int expert_ranks) {
   const std::vector<ParameterTensor> tensors = layer_parameters(layer, 1, {.parallel = expert_ranks});
   const auto named = std::ranges::find(tensors, name, &ParameterTensor::name);
   if (named == tensors.end()) return -1;
-  std::int64_t offset = 0;
-  for (auto tensor = tensors.begin(); tensor != named; ++tensor)
-    if (tensor->expert == named->expert) offset += element_count(*tensor);
-  return offset;
+  return first_elements(tensors)[static_cast<std::size_t>(named - tensors.begin())];
 }
 
 }}  // namespace plumb::executor

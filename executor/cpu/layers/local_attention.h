@@ -2,7 +2,7 @@
 // Attention among tokens that are all on this rank. They are whole sequences, or a slice of them, whose queries also
 // see the keys and values of the slices before (Seq1F1B: Sun et al. 2024).
 
-#include "executor/cpu/layers/layer.h"
+#include "executor/cpu/layers/layer_call.h"
 
 namespace plumb { inline namespace executor {
 

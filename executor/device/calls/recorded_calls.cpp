@@ -101,11 +101,11 @@ void CallRecorder::norm_backward(void* dx, float* dgain, float* dbias, const voi
   add([=](DeviceKernels& kernels) { kernels.norm_backward(dx, dgain, dbias, dy, past, x, norm, size); });
 }
 
-void CallRecorder::activation_forward(void* y, const void* up, const DeviceActivation& of) {
+void CallRecorder::activation_forward(void* y, const void* up, const MlpActivation& of) {
   add([=](DeviceKernels& kernels) { kernels.activation_forward(y, up, of); });
 }
 
-void CallRecorder::activation_backward(void* up, const void* dy, const DeviceActivation& of) {
+void CallRecorder::activation_backward(void* up, const void* dy, const MlpActivation& of) {
   add([=](DeviceKernels& kernels) { kernels.activation_backward(up, dy, of); });
 }
 

@@ -59,8 +59,8 @@ class CallRecorder final : public DeviceKernels {
                     const NormSize& size, float epsilon) override;
   void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
                      const DeviceNorm& norm, const NormSize& size) override;
-  void activation_forward(void* y, const void* up, const DeviceActivation& of) override;
-  void activation_backward(void* up, const void* dy, const DeviceActivation& of) override;
+  void activation_forward(void* y, const void* up, const MlpActivation& of) override;
+  void activation_backward(void* up, const void* dy, const MlpActivation& of) override;
   void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override;
   void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override;
   void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,

@@ -13,6 +13,7 @@
 #include "executor/device/kernels/device_expert_kernels.h"
 #include "executor/device/kernels/device_image_kernels.h"
 #include "executor/device/kernels/device_update_kernels.h"
+#include "kernels/cpu/activation.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/losses/vocab_parallel_cross_entropy.h"
@@ -36,16 +37,6 @@ struct DeviceNorm {
 struct DeviceBias {
   const float* values = nullptr;
   const void* stored = nullptr;
-};
-
-/// The activation of an MLP over rows: SwiGLU where it is gated, otherwise GELU.
-struct DeviceActivation {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;  ///< channels of the result, f
-  bool gated = false;
-  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
-
-  std::int64_t elements() const { return rows * columns; }
 };
 
 class DeviceKernels : public DeviceExpertKernels,
@@ -94,8 +85,8 @@ class DeviceKernels : public DeviceExpertKernels,
                              const DeviceNorm& norm, const NormSize& size) = 0;
 
   /// Apply an activation. The backward replaces `up` by its gradient. up: [rows, f], or gated [rows, 2f]; y: [rows, f]
-  virtual void activation_forward(void* y, const void* up, const DeviceActivation& of) = 0;
-  virtual void activation_backward(void* up, const void* dy, const DeviceActivation& of) = 0;
+  virtual void activation_forward(void* y, const void* up, const MlpActivation& of) = 0;
+  virtual void activation_backward(void* up, const void* dy, const MlpActivation& of) = 0;
 
   virtual void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) = 0;
   virtual void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) = 0;

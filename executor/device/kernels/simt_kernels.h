@@ -136,14 +136,14 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
                      size.rows, lanes_for(size.columns));
   }
 
-  void activation_forward(void* y, const void* up, const DeviceActivation& of) override {
+  void activation_forward(void* y, const void* up, const MlpActivation& of) override {
     const std::int64_t elements = of.elements();
     if (of.gated)
       launcher_.launch_elements(simt::SwigluForward<S>{stored(y), stored(up), {of.rows, of.columns}}, elements);
     else
       launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(up), elements, of.exact_gelu}, elements);
   }
-  void activation_backward(void* up, const void* dy, const DeviceActivation& of) override {
+  void activation_backward(void* up, const void* dy, const MlpActivation& of) override {
     const std::int64_t elements = of.elements();
     if (of.gated)
       launcher_.launch_elements(simt::SwigluBackward<S>{stored(up), stored(dy), {of.rows, of.columns}}, elements);

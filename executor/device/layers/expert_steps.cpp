@@ -27,8 +27,7 @@ ExpertSteps::ExpertSteps(const PlacedProgram& program, DeviceLayerBytes& bytes)
       routes_(program.plain()),
       whole_sequence_(program.seat().whole_sequence(program.own())),
       slices_(program.seat().is_sliced() ? program.seat().slices : 1),
-      slice_(program.seat().slice_number),
-      is_by_expert_(program.plain().tensors.size()) {
+      slice_(program.seat().slice_number) {
   const DeviceSeat& seat = program.seat();
   const LayerWork& own = program.own();
   routing_ = {.sequences = own.microbatch,
@@ -43,12 +42,6 @@ ExpertSteps::ExpertSteps(const PlacedProgram& program, DeviceLayerBytes& bytes)
   if (is_sliced()) {
     loads_at_ = bytes.sequences;
     bytes.sequences += aligned_bytes(slices_ * lists() * kWord);
-  }
-  for (const LayerStep& step : program.plain().steps) {
-    const Exchange* exchange = step.exchange();
-    const bool is_of_expert_group = exchange != nullptr && exchange->group == ExchangeGroup::kExpert;
-    if (!is_of_expert_group && !step.is(KernelKind::kExpertProducts)) continue;
-    for (const int tensor : step.writes) is_by_expert_[static_cast<std::size_t>(tensor)] = true;
   }
 }
 
@@ -141,7 +134,7 @@ void ExpertSteps::copy_rows(const StepCall& of) const {
   const CopyRowsSize size{routing_.tokens(), routing_.picks, layer_.hidden};
   const DeviceRoutes to = routes_.in(of);
   DeviceKernels& kernels = of.kernels();
-  if (is_by_expert_[static_cast<std::size_t>(of.step.reads[0])] == 0)
+  if (of.tensor_written(0).counted != CountedRows::kNone)
     return kernels.place_rows(of.written(0), of.read(0), to.places, size);
   kernels.sum_placed_rows(of.written(0), of.read(0), to.places, of.is_forward() ? to.weights : nullptr, size);
   if (of.step.writes.size() > 1)  // the gradients of the picks' weights have come back

@@ -6,7 +6,6 @@
 // of them. Symbols: T tokens, k picks of a token, h hidden, E experts, b sequences.
 
 #include <cstdint>
-#include <vector>
 
 #include "executor/device/layers/expert_routes.h"
 
@@ -47,7 +46,6 @@ class ExpertSteps {
   int slices_, slice_;           // slices of each sequence, and the number of this one
   // [slices, b, E] picks of the slices: offset in bytes among what the layer keeps of sequences.
   std::int64_t loads_at_ = 0;
-  std::vector<char> is_by_expert_;  // [tensor] whether experts have written its rows
 };
 
 }}  // namespace plumb::executor

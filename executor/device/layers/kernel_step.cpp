@@ -54,11 +54,6 @@ NormParts norm_parts(const StepCall& of) {
   return {.has_mean = (of.shape()[2] & kLayerNorm) != 0, .adds_residual = (of.shape()[2] & kBehindResidual) != 0};
 }
 
-double epsilon_of(const Layer& layer) {
-  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head->norm_epsilon;
-  return std::get<TransformerLayer>(layer).norm_epsilon;
-}
-
 /// Writes {sum, where a residual comes first; output, deviations, means of a layer norm}.
 void norm_forward(const StepCall& of) {
   const NormParts parts = norm_parts(of);
@@ -67,7 +62,7 @@ void norm_forward(const StepCall& of) {
                         .bias = of.vector(1),
                         .mean = parts.has_mean ? of.floats_written(output + 2) : nullptr,
                         .rstd = of.floats_written(output + 1)};
-  const auto epsilon = static_cast<float>(epsilon_of(of.program.layer()));
+  const auto epsilon = static_cast<float>(norm_epsilon_of(of.program.layer()));
   const NormSize size{of.rows(), of.columns()};
   if (parts.adds_residual)
     return of.kernels().norm_forward(of.written(1), of.written(0), of.read(1), of.read(0), norm, size, epsilon);
@@ -88,30 +83,8 @@ void norm_backward(const StepCall& of) {
                              {of.rows(), of.columns()});
 }
 
-bool has_exact_gelu(const Layer& layer) {
-  return std::visit(
-      [](const auto& kind) {
-        if constexpr (requires { kind.exact_gelu; })
-          return kind.exact_gelu;
-        else
-          return false;
-      },
-      layer);
-}
-
-double dropout_of(const Layer& layer) {
-  return std::visit(
-      [](const auto& kind) {
-        if constexpr (requires { kind.dropout; })
-          return kind.dropout;
-        else
-          return 0.0;
-      },
-      layer);
-}
-
 /// Experts have rows for all that can be picked, which may be more than the call's.
-DeviceActivation activation_of(const StepCall& of) {
+MlpActivation activation_of(const StepCall& of) {
   return {.rows = of.tensor_written(0).rows,
           .columns = of.columns(),
           .gated = of.shape()[2] != 0,

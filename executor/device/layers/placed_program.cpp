@@ -13,7 +13,8 @@ PlacedProgram::PlacedProgram(const Layer& layer, const LayerWork& own, std::int6
       element_bytes_(element_bytes),
       plain_(layer_program(layer, whole_work(own, seat), Machine::kDevice)),
       fused_{fused_program(layer, whole_work(own, seat), false), fused_program(layer, whole_work(own, seat), true)},
-      first_in_storage_(first_in_storage(plain_)) {
+      first_in_storage_(first_in_storage(plain_)),
+      first_elements_(first_elements(plain_.parameters)) {
   LayerPlaces places = layer_places(plain_, element_bytes);
   places_ = std::move(places.places);
   bytes_ = places.bytes;
@@ -23,11 +24,6 @@ PlacedProgram::PlacedProgram(const Layer& layer, const LayerWork& own, std::int6
     const int block = step.writes.front();
     if (is_stored_at(block, step.reads.front()))
       places_[static_cast<std::size_t>(block)].offset += seat.tensor.rank * tensor(block).bytes(element_bytes);
-  }
-  std::int64_t of_layer = 0, of_experts = 0;
-  for (const ParameterTensor& parameter : plain_.parameters) {
-    std::int64_t& elements = parameter.expert ? of_experts : of_layer;
-    first_elements_.push_back(std::exchange(elements, elements + element_count(parameter)));
   }
 }
 

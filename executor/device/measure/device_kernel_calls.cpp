@@ -65,7 +65,7 @@ void enqueue_norm(DeviceKernels& kernels, const KernelCall& call, DeviceOperands
 }
 
 void enqueue_activation(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
-  const DeviceActivation of{.rows = call.shape[0], .columns = call.shape[1], .gated = call.shape[2] != 0};
+  const MlpActivation of{.rows = call.shape[0], .columns = call.shape[1], .gated = call.shape[2] != 0};
   std::byte* up = with.stored(of.elements() * (of.gated ? 2 : 1));
   if (call.kind == KernelKind::kActivationForward)
     return kernels.activation_forward(with.stored(of.elements()), up, of);

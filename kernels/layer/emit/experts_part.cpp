@@ -80,6 +80,23 @@ class Experts : public BlockPart {
     return first;
   }
 
+  /// Adds a tensor with a row for each pick of the rank, or for each row of its experts.
+  int of_picks(ProgramBuilder& builder, Room room, std::string name, std::int64_t columns,
+               StoredType type = StoredType::kElement) const {
+    return counted(builder, builder.temporary(room, std::move(name), room_, columns, type), CountedRows::kOfPicks);
+  }
+  int of_experts(ProgramBuilder& builder, Room room, std::string name, std::int64_t columns,
+                 StoredType type = StoredType::kElement) const {
+    return counted(builder, builder.temporary(room, std::move(name), room_, columns, type), CountedRows::kOfExperts);
+  }
+  int kept_of_experts(ProgramBuilder& builder, std::string name, std::int64_t columns) const {
+    return counted(builder, builder.tensor(std::move(name), room_, columns), CountedRows::kOfExperts);
+  }
+  static int counted(ProgramBuilder& builder, int tensor, CountedRows rows) {
+    builder.program().tensors[static_cast<std::size_t>(tensor)].counted = rows;
+    return tensor;
+  }
+
   void route(ProgramBuilder& builder, int rows);
   void add_expert_bias(ProgramBuilder& builder, const Product& product, int rows) const;
   void activate(ProgramBuilder& builder);
@@ -178,12 +195,12 @@ void Experts::route(ProgramBuilder& builder, int rows) {
 /// Puts a row of each pick's token at the pick's place, and exchanges them. Returns the rows by expert.
 int Experts::to_experts(ProgramBuilder& builder, int rows, const char* name, const char* sent_name) {
   const std::int64_t h = layer_.hidden;
-  const int by_expert = builder.tensor(name, room_, h);
+  const int by_expert = kept_of_experts(builder, name, h);
   if (!is_spread(builder)) {
     builder.kernel(name, rows_call(h), with({rows}, routes_), {by_expert});
     return by_expert;
   }
-  const int sent = builder.temporary(Room::kExpertRows, sent_name, room_, h);
+  const int sent = of_picks(builder, Room::kExpertRows, sent_name, h);
   builder.kernel(name, rows_call(h), with({rows}, routes_), {sent});
   Positions reads = {sent}, writes = {by_expert};
   if (builder.on_device()) {
@@ -198,7 +215,7 @@ int Experts::to_experts(ProgramBuilder& builder, int rows, const char* name, con
 int Experts::from_experts(ProgramBuilder& builder, int by_expert) {
   if (!is_spread(builder)) return by_expert;
   const std::string name = builder.at(by_expert).name + " returned";
-  const int travelling = builder.temporary(Room::kTravelling, name, room_, layer_.hidden);
+  const int travelling = of_picks(builder, Room::kTravelling, name, layer_.hidden);
   const int returned = builder.on_device() ? by_expert : travelling;
   Positions reads = {by_expert}, writes = {travelling};
   if (builder.on_device()) {
@@ -219,7 +236,7 @@ void Experts::add_expert_bias(ProgramBuilder& builder, const Product& product, i
 
 void Experts::activate(ProgramBuilder& builder) {
   const std::int64_t gated = is_gated(layer_), tokens = builder.tokens();
-  activation_ = builder.tensor("activation", room_, ffn_);
+  activation_ = kept_of_experts(builder, "activation", ffn_);
   builder
       .kernel("activation", kernel_call(KernelKind::kActivationForward, {picks_, ffn_, gated}), {before_},
               {activation_})
@@ -237,7 +254,7 @@ int Experts::forward(ProgramBuilder& builder, int input) {
   const int rows = builder.gathered(input);
   route(builder, rows);
   expert_input_ = to_experts(builder, rows, "expert input", "rows to experts");
-  before_ = builder.tensor("up", room_, up_width_);
+  before_ = kept_of_experts(builder, "up", up_width_);
   builder
       .kernel(up_.name, experts_call(builder, up_width_, h, GemmForm::kForward), with({expert_input_}, by_expert_),
               {before_})
@@ -248,7 +265,7 @@ int Experts::forward(ProgramBuilder& builder, int input) {
     builder.multiply(shared_up_, rows, shared_before_);
   }
   activate(builder);
-  const int made = builder.temporary(Room::kExpertRows, "expert output", room_, h);
+  const int made = of_experts(builder, Room::kExpertRows, "expert output", h);
   builder
       .kernel(down_.name, experts_call(builder, h, ffn_, GemmForm::kForward), with({activation_}, by_expert_), {made})
       .parameters = {down_.weight};
@@ -285,11 +302,12 @@ int Experts::input_grad(ProgramBuilder& builder, int output_gradient) {
 /// Sends the weights of picks along with the gradients of their outputs.
 void Experts::send_weights(ProgramBuilder& builder) {
   if (!is_spread(builder)) {
-    weights_ = builder.on_device() ? routes_[1] : builder.tensor("weights by expert", picks_, 1, StoredType::kSingle);
+    weights_ = builder.on_device() ? routes_[1]
+                                   : of_experts(builder, Room::kReceived, "weights by expert", 1, StoredType::kSingle);
     return;
   }
-  const int sent = builder.temporary(Room::kWords, "weights to experts", room_, 1, StoredType::kSingle);
-  weights_ = builder.temporary(Room::kReceived, "weights by expert", room_, 1, StoredType::kSingle);
+  const int sent = of_picks(builder, Room::kWords, "weights to experts", 1, StoredType::kSingle);
+  weights_ = of_experts(builder, Room::kReceived, "weights by expert", 1, StoredType::kSingle);
   all_to_all(builder, "weights to experts", picks_, StoredType::kSingle, with({probabilities_}, routes_),
              {sent, weights_});
 }
@@ -297,8 +315,7 @@ void Experts::send_weights(ProgramBuilder& builder) {
 /// Brings the gradients of the picks' weights back to the ranks of their tokens.
 void Experts::return_weights(ProgramBuilder& builder) {
   if (!is_spread(builder)) return;
-  const int back =
-      builder.temporary(Room::kReceived, "gradients of pick weights returned", room_, 1, StoredType::kSingle);
+  const int back = of_picks(builder, Room::kReceived, "gradients of pick weights returned", 1, StoredType::kSingle);
   all_to_all(builder, "gradients of pick weights returned", picks_, StoredType::kSingle, {weight_gradients_}, {back});
   weight_gradients_ = back;
 }
@@ -313,12 +330,11 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   expert_output_gradient_ = to_experts(builder, rows, "expert output gradient", "gradients to experts");
   if (!on_device && !is_spread(builder)) builder.program().steps.back().writes.push_back(weights_);
 
-  const int gradient = builder.tensor("activation gradient", room_, ffn_);
+  const int gradient = kept_of_experts(builder, "activation gradient", ffn_);
   const bool counts_apart = !on_device || is_spread(builder);
   weight_gradients_ = by_pick;
   if (counts_apart)
-    weight_gradients_ =
-        builder.temporary(Room::kWords, "gradients of weights by expert", room_, 1, StoredType::kSingle);
+    weight_gradients_ = of_experts(builder, Room::kWords, "gradients of weights by expert", 1, StoredType::kSingle);
   LayerStep& product = builder.kernel(down_.name, experts_call(builder, ffn_, h, GemmForm::kInputGrad),
                                       with({expert_output_gradient_}, by_expert_), {gradient});
   product.parameters = {down_.weight};
@@ -334,7 +350,7 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   before_gradient_ = builder.in_place_of("up gradient", before_);
   builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {picks_, ffn_, gated}), {before_, gradient},
                  {before_gradient_});
-  const int made = builder.temporary(Room::kExpertRows, "expert input gradient", room_, h);
+  const int made = of_experts(builder, Room::kExpertRows, "expert input gradient", h);
   builder
       .kernel(up_.name, experts_call(builder, h, up_width_, GemmForm::kInputGrad), with({before_gradient_}, by_expert_),
               {made})
@@ -345,8 +361,8 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   Positions of_rows = with({returned}, routes_), writes = {dinput};
   if (counts_apart) {
     of_rows.push_back(weight_gradients_);
-    const int from = weight_gradients_;
-    weight_gradients_ = on_device ? by_pick : builder.in_place_of("gradients of pick weights", from);
+    weight_gradients_ =
+        on_device ? by_pick : builder.tensor("gradients of pick weights", picks_, 1, StoredType::kSingle);
     writes.push_back(weight_gradients_);
   }
   builder.kernel("gradients joined", rows_call(h), of_rows, writes);

@@ -50,6 +50,13 @@ enum class Origin : std::uint8_t {
   kHeld,            ///< data or state that lies in memory of others
 };
 
+/// The rows of a mixture of experts that a host counts when its router has run; a device makes room for the most.
+enum class CountedRows : std::uint8_t {
+  kNone,
+  kOfPicks,    ///< the rank's own picks that were not dropped
+  kOfExperts,  ///< those that the rank's experts have got
+};
+
 /// An activation, a gradient or a temporary.
 struct LayerTensor {
   std::string name;  ///< e.g. "norm1 output"
@@ -58,6 +65,7 @@ struct LayerTensor {
   StoredType type = StoredType::kElement;
   Origin origin = Origin::kStep;
   int place = -1;  ///< tensor whose storage it takes; -1: it has storage of its own
+  CountedRows counted = CountedRows::kNone;
 
   std::int64_t elements() const { return rows * columns; }
   std::int64_t bytes(std::int64_t element_bytes) const {

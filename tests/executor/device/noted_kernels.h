@@ -62,10 +62,10 @@ class NotedKernels final : public DeviceKernels {
                      const NormSize& size) override {
     add(KernelKind::kNormBackward, {size.rows, size.columns, is_layer_norm(norm)});
   }
-  void activation_forward(void*, const void*, const DeviceActivation& of) override {
+  void activation_forward(void*, const void*, const MlpActivation& of) override {
     add(KernelKind::kActivationForward, {of.rows, of.columns, of.gated ? 1 : 0});
   }
-  void activation_backward(void*, const void*, const DeviceActivation& of) override {
+  void activation_backward(void*, const void*, const MlpActivation& of) override {
     add(KernelKind::kActivationBackward, {of.rows, of.columns, of.gated ? 1 : 0});
   }
   void bias_forward(void*, const float*, std::int64_t rows, std::int64_t columns) override {

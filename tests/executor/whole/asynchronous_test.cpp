@@ -56,9 +56,9 @@ struct Reference {
     std::vector<std::unique_ptr<LayerSaved>> saved;
     std::vector<float> scratch;
     for (const Layer& layer : model) {
-      layers.push_back(make_cpu_layer(layer, spec.sequence));
+      layers.push_back(std::make_unique<CpuLayer>(layer, std::vector{work}));
       saved.push_back(layers.back()->make_saved());
-      scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(layers.back()->scratch_elements(work))));
+      scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(layers.back()->scratch_elements())));
     }
     const CpuContext context{
         .kernels = CpuKernelSet(), .pool = &pool, .work = work, .scratch = scratch.data(), .text = spec.text};

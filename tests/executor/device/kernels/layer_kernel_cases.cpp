@@ -115,7 +115,7 @@ CaseCall norm_backward(KernelOperands& with) {
 }
 
 CaseCall activation(KernelOperands& with) {
-  const DeviceActivation of{
+  const MlpActivation of{
       .rows = with.size(1, 40), .columns = with.size(1, 300), .gated = with.coin(), .exact_gelu = with.coin()};
   void *y = with.stored_room(of.elements()), *up = with.stored(of.elements() * (of.gated ? 2 : 1), 4);
   const void* dy = with.stored(of.elements());

@@ -1,19 +1,15 @@
-#include "executor/cpu/layers/context_attention.h"
+#include "executor/cpu/layers/ring_attention.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "executor/cpu/layers/local_attention.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/attention_piece.h"
 
 namespace plumb { inline namespace executor {
 namespace {
-
-// The ring.
 
 /// Returns the runs of tokens that a rank of the group has of slices [first, last], placed as in a buffer of these
 /// slices.
@@ -49,7 +45,7 @@ void for_each_piece(const CpuContext& context, const AttentionSize& size, const 
 AttentionSlice own_rows_of(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat) {
   AttentionSize kept = size;
   kept.sequence = context.whole_sequence / seat.ranks;
-  return {.size = kept, .first = own_tokens_before(context), .count = size.sequence};
+  return {.size = kept, .first = context.own_tokens_before(), .count = size.sequence};
 }
 
 std::int64_t key_columns(const AttentionSize& size) {
@@ -58,7 +54,7 @@ std::int64_t key_columns(const AttentionSize& size) {
 
 /// Returns the rows of a block that goes round: those of the slice and of the slices before.
 std::int64_t block_rows(const CpuContext& context, const AttentionSize& size) {
-  return own_tokens_before(context) + size.sequence;
+  return context.own_tokens_before() + size.sequence;
 }
 
 /// Calls visit(element of the kept rows, element of the block's, count) for each sequence.
@@ -121,91 +117,6 @@ void pass_round(const CpuContext& context, const AttentionSize& size, const Cont
   }
 }
 
-// Ulysses (Jacobs et al. 2023).
-
-/// Elements of a row's queries, keys and values, or of its outputs alone, over all heads of this rank.
-struct RowParts {
-  std::array<std::int64_t, 3> elements{};
-  std::int64_t sum() const { return elements[0] + elements[1] + elements[2]; }
-};
-
-RowParts qkv_parts(const AttentionSize& size) {
-  const std::int64_t keys = size.kv_heads * size.head_size;
-  return {{size.heads * size.head_size, keys, keys}};
-}
-
-RowParts output_parts(const AttentionSize& size) {
-  return {{size.heads * size.head_size, 0, 0}};
-}
-
-/// Calls visit(element of the own-token rows, element of the blocks, count) for member `member`'s heads of all own
-/// rows; blocks are [member][b*S][1/n of a row].
-template <class Visit>
-void for_each_part(const RowParts& parts, std::int64_t rows, int members, int member, Visit visit) {
-  std::int64_t block = member * rows * (parts.sum() / members);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::int64_t column = row * parts.sum();
-    for (const std::int64_t part : parts.elements) {
-      const std::int64_t share = part / members;
-      visit(column + member * share, block, share);
-      column += part;
-      block += share;
-    }
-  }
-}
-
-/// Calls visit(element of whole sequences [b*s, row], element of the blocks [member][b*S, row], count): member m has
-/// tokens [m S, (m+1) S) of each sequence.
-template <class Visit>
-void for_each_run(const AttentionSize& size, std::int64_t row_elements, int members, Visit visit) {
-  const std::int64_t run = size.sequence * row_elements;
-  for (int member = 0; member < members; ++member)
-    for (std::int64_t sequence = 0; sequence < size.batch; ++sequence)
-      visit((sequence * members + member) * run, (member * size.batch + sequence) * run, run);
-}
-
-/// Returns this rank's share of the heads of all tokens, [b*s, row/n], from all heads of its own tokens, [b*S, row].
-Tensor heads_of_all_tokens(const CpuContext& context, const AttentionSize& size, const RowParts& parts,
-                           const float* own) {
-  const int n = std::max(1, context.groups.context->members());
-  const std::int64_t rows = size.batch * size.sequence, elements = rows * parts.sum();
-  Tensor outgoing = context.pool->take(elements), incoming = context.pool->take(elements);
-  for (int member = 0; member < n; ++member)
-    for_each_part(parts, rows, n, member, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-      std::copy_n(own + from, count, outgoing.data() + to);
-    });
-  context.groups.context->run(all_to_all(incoming.values(), std::as_const(outgoing).values()));
-  for_each_run(size, parts.sum() / n, n, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
-    std::copy_n(incoming.data() + from, count, outgoing.data() + to);
-  });
-  return outgoing;
-}
-
-/// Exchanges in the reverse direction, into `own`.
-void own_tokens_of_heads(const CpuContext& context, const AttentionSize& size, const RowParts& parts, float* own,
-                         const Tensor& all) {
-  const int n = std::max(1, context.groups.context->members());
-  const std::int64_t rows = size.batch * size.sequence;
-  Tensor outgoing = context.pool->take(all.elements()), incoming = context.pool->take(all.elements());
-  for_each_run(size, parts.sum() / n, n, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-    std::copy_n(all.data() + from, count, outgoing.data() + to);
-  });
-  context.groups.context->run(all_to_all(incoming.values(), std::as_const(outgoing).values()));
-  for (int member = 0; member < n; ++member)
-    for_each_part(parts, rows, n, member, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
-      std::copy_n(incoming.data() + from, count, own + to);
-    });
-}
-
-AttentionSize size_of_heads(const AttentionSize& size, int members, int member) {
-  AttentionSize whole = size;
-  whole.dropout.first_head += member * (size.heads / members);
-  whole.sequence *= members;
-  whole.heads /= members;
-  whole.kv_heads /= members;
-  return whole;
-}
-
 }  // namespace
 
 std::int64_t ring_attention_scratch_elements(const AttentionSize& size, std::int64_t sequence,
@@ -245,29 +156,6 @@ void ring_attention_backward(const CpuContext& context, const AttentionSize& siz
   });
   context.groups.context->run(shift(arriving.values(), std::as_const(gradients).values()));
   take_block_gradients(context, size, seat, sequence, dqkv, arriving.data());
-}
-
-Tensor ulysses_attention_forward(const CpuContext& context, const AttentionSize& size, SequenceSaved* sequence,
-                                 float* output, float* log_sum_exp, const float* qkv) {
-  const AttentionSize whole = size_of_heads(size, context.groups.context->members(), context.groups.context->member());
-  Tensor exchanged = heads_of_all_tokens(context, size, qkv_parts(size), qkv);
-  Tensor whole_output = context.pool->take(whole.batch * whole.sequence * whole.heads * whole.head_size);
-  local_attention_forward(context, whole, sequence, whole_output.data(), log_sum_exp, exchanged.data());
-  own_tokens_of_heads(context, size, output_parts(size), output, whole_output);
-  return exchanged;
-}
-
-void ulysses_attention_backward(const CpuContext& context, const AttentionSize& size, SequenceSaved* sequence,
-                                float* dqkv, const float* doutput, const float* exchanged_qkv, const float* output,
-                                const float* log_sum_exp) {
-  const AttentionSize whole = size_of_heads(size, context.groups.context->members(), context.groups.context->member());
-  const Tensor whole_doutput = heads_of_all_tokens(context, size, output_parts(size), doutput);
-  const Tensor whole_output = heads_of_all_tokens(context, size, output_parts(size), output);
-  Tensor whole_dqkv =
-      context.pool->take(whole.batch * whole.sequence * (whole.heads + 2 * whole.kv_heads) * whole.head_size);
-  local_attention_backward(context, whole, sequence, whole_dqkv.data(), whole_doutput.data(), exchanged_qkv,
-                           whole_output.data(), log_sum_exp);
-  own_tokens_of_heads(context, size, qkv_parts(size), dqkv, whole_dqkv);
 }
 
 }}  // namespace plumb::executor

@@ -1,4 +1,7 @@
-// A mixture of experts against a reference that computes token by token, in double.
+// A mixture of experts against a reference that computes token by token, in double. It is part of a block whose attention
+// has no weights: y = x + mixture(norm(x)).
+
+#include "executor/cpu/layers/expert_steps.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +10,7 @@
 #include <numeric>
 #include <thread>
 
-#include "executor/cpu/layers/feed_forward.h"
+#include "executor/cpu/layers/layer.h"
 #include "executor/cpu/stage.h"
 #include "executor/transport/in_process_transport.h"
 #include "kernels/counter_random.h"
@@ -88,6 +91,24 @@ Result naive(const TransformerLayer& layer, const MixtureWeights& weights, const
       result.balance_loss += layer.balance_loss * double(experts) * taken[e] /
                              double(sequence * layer.experts_per_token) * means[e] * double(sequence);
   }
+  return result;
+}
+
+/// Returns x / sqrt(mean(x^2) + epsilon), row by row.
+Doubles normalised(const TransformerLayer& layer, Doubles x) {
+  const auto h = static_cast<std::size_t>(layer.hidden);
+  for (std::size_t row = 0; row < x.size(); row += h) {
+    double squares = 0;
+    for (std::size_t c = 0; c < h; ++c) squares += x[row + c] * x[row + c];
+    for (std::size_t c = 0; c < h; ++c) x[row + c] /= std::sqrt(squares / double(h) + layer.norm_epsilon);
+  }
+  return x;
+}
+
+Result naive_block(const TransformerLayer& layer, const MixtureWeights& weights, const Doubles& x,
+                   std::int64_t sequences, std::int64_t sequence) {
+  Result result = naive(layer, weights, normalised(layer, x), sequences, sequence);
+  for (std::size_t i = 0; i < x.size(); ++i) result.output[i] += x[i];
   return result;
 }
 
@@ -179,7 +200,8 @@ TEST_CASE("what ranks of an expert group keep adds up to what saved_tensors list
 TEST_CASE("a mixture and its gradients are those of one that is written down token by token") {
   TransformerLayer dropping = shared_expert_block();
   dropping.capacity_factor = 0.75;
-  for (const TransformerLayer& layer : {mixtral_block(), dropping}) {
+  for (TransformerLayer layer : {mixtral_block(), dropping}) {
+    layer.norm = NormKind::kRmsNorm;
     constexpr std::int64_t kSequences = 2, kSequence = 9, kTokens = kSequences * kSequence;
     const std::int64_t h = layer.hidden;
     MixtureWeights weights{.router = numbers(layer.experts * h, 1, 0.4)};
@@ -193,8 +215,10 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     const Doubles dy = numbers(kTokens * h, 7, 1);
 
     TensorPool pool;
-    const CpuContext context{
-        .kernels = CpuKernelSet(), .pool = &pool, .work = {.microbatch = kSequences, .sequence = kSequence}};
+    const LayerWork work{.microbatch = kSequences, .sequence = kSequence};
+    const CpuLayer block(layer, {work});
+    std::vector<float> scratch(static_cast<std::size_t>(block.scratch_elements()));
+    const CpuContext context{.kernels = CpuKernelSet(), .pool = &pool, .work = work, .scratch = scratch.data()};
     std::vector<float> common(static_cast<std::size_t>(parameter_count(layer) - expert_parameter_count(layer)));
     std::vector<float> experts(static_cast<std::size_t>(expert_parameter_count(layer)));
     std::vector<float> dcommon(common.size()), dexperts(experts.size());
@@ -204,6 +228,8 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
       return offset < 0 ? std::span<float>{}
                         : std::span(block).subspan(static_cast<std::size_t>(offset), values.size());
     };
+    const Doubles ones(static_cast<std::size_t>(h), 1);
+    for (const char* gain : {"norm1.gain", "norm2.gain"}) copy(ones, at(common, gain, ones));
     copy(weights.router, at(common, "router.weight", weights.router));
     copy(weights.up, at(experts, "experts." + up + ".weight", weights.up));
     copy(weights.down, at(experts, "experts.down.weight", weights.down));
@@ -217,24 +243,22 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
                          .gradients = dcommon.data(),
                          .expert_weights = experts.data(),
                          .expert_gradients = dexperts.data()};
-    const std::unique_ptr<FeedForward> mixture = make_experts(layer, {});
-    const std::unique_ptr<FeedForwardSaved> saved = mixture->make_saved();
+    const std::unique_ptr<LayerSaved> saved = block.make_saved();
     Tensor input = pool.take(kTokens * h), output_gradient = pool.take(kTokens * h);
     copy(x, input.values());
     copy(dy, output_gradient.values());
 
-    const Result expected = naive(layer, weights, x, kSequences, kSequence);
+    const Result expected = naive_block(layer, weights, x, kSequences, kSequence);
     CHECK((expected.dropped > 0) == (layer.capacity_factor > 0));
-    const Tensor output = mixture->forward(call, input, *saved);
+    const Tensor output = block.forward(call, std::move(input), *saved);
     CHECK(difference(output.values(), expected.output) < 1e-5);
-    double balance_loss = 0;
-    const Tensor dinput = mixture->input_grad(call, output_gradient, *saved, balance_loss);
-    mixture->weight_grad(call, output_gradient, input, *saved);
-    CHECK(balance_loss == doctest::Approx(expected.balance_loss).epsilon(1e-5));
+    const Tensor dinput = block.input_grad(call, std::move(output_gradient), *saved);
+    block.weight_grad(call, *saved);
+    CHECK(saved->balance_loss == doctest::Approx(expected.balance_loss).epsilon(1e-5));
 
     const auto slope = [&](double& value) {
       const auto objective = [&] {
-        const Result moved = naive(layer, weights, x, kSequences, kSequence);
+        const Result moved = naive_block(layer, weights, x, kSequences, kSequence);
         return std::inner_product(dy.begin(), dy.end(), moved.output.begin(), moved.balance_loss);
       };
       const double kept = value, step = 1e-6;
