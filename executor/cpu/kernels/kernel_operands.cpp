@@ -55,8 +55,8 @@ void call_norm(const KernelCall& call, KernelOperands& with) {
     return kernels.norm_forward(kind, with.hot.next(area), {with.hot.next(size.rows), with.hot.next(size.rows)},
                                 with.hot.next(area), parameters, size, 1e-5);
   kernels.norm_backward(kind, with.hot.next(area), {with.cold.next(size.columns), with.cold.next(size.columns)},
-                        with.hot.next(area), with.hot.next(area), with.cold.next(area), {with.cold.next(size.rows), with.cold.next(size.rows)},
-                        parameters, size);
+                        with.hot.next(area), with.hot.next(area), with.cold.next(area),
+                        {with.cold.next(size.rows), with.cold.next(size.rows)}, parameters, size);
 }
 
 void call_activation(const KernelCall& call, KernelOperands& with) {

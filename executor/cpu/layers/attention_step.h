@@ -11,8 +11,8 @@ namespace plumb { inline namespace executor {
 std::int64_t attention_scratch_of(const HostProgram& program, const LayerSeat& seat);
 
 /// Runs a kAttentionForward or kAttentionBackward step, in a ring together with the exchanges of kRing and kRingSum. In
-/// the backward the last slice must come first: when a slice's turn comes, the slices behind it have added the gradients
-/// of its keys and values.
+/// the backward the last slice must come first: when a slice's turn comes, the slices behind it have added the
+/// gradients of its keys and values.
 void attend(const HostStep& of);
 
 }}  // namespace plumb::executor

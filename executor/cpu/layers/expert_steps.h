@@ -1,7 +1,7 @@
 #pragma once
-// The steps of a mixture of experts on the CPU (kernels/layer/emit/experts_part.cpp). T tokens pick k of E experts each.
-// The picks are rows in the order of their experts: n rows of this rank's tokens and, with expert parallelism, m rows
-// of its own experts. The forward routes, exchanges [n, h] by all-to-all for [m, h], runs the experts, exchanges [m, h]
+// The steps of a mixture of experts on the CPU (kernels/layer/emit/experts_part.cpp). T tokens pick k of E experts
+// each. The picks are rows in the order of their experts: n rows of this rank's tokens and, with expert parallelism, m
+// rows of its own experts. The forward routes, exchanges [n, h] by all-to-all for [m, h], runs the experts, exchanges [m, h]
 // for [n, h], and sums with the picks' weights to [T, h]. The backward does the same with gradients; the picks' weights
 // go along, and their gradients come back. Rows are counted when the router has run.
 

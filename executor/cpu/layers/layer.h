@@ -1,8 +1,8 @@
 #pragma once
 // One layer on the CPU: forward, input gradient and weight gradient of one micro-batch (slice). It interprets the
 // layer's program, whose steps are kernels and exchanges; tensors take memory of the rank's pool when they are first
-// written, and give it back behind their last use. A layer itself is constant: weights, gradients and saved tensors come
-// with the call.
+// written, and give it back behind their last use. A layer itself is constant: weights, gradients and saved tensors
+// come with the call.
 
 #include <cstdint>
 #include <memory>

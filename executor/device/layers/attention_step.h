@@ -15,7 +15,8 @@ class AttentionStep {
   /// `program` is that of a block. Adds the bytes that slices keep of sequences to `bytes`.
   AttentionStep(const PlacedProgram& program, DeviceLayerBytes& bytes);
 
-  /// Enqueues a kAttentionForward or kAttentionBackward step; in a ring together with the exchanges of kRing and kRingSum.
+  /// Enqueues a kAttentionForward or kAttentionBackward step, in a ring together with the exchanges of kRing and
+  /// kRingSum.
   void enqueue(const StepCall& of) const;
 
  private:

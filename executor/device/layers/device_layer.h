@@ -37,8 +37,8 @@ class DeviceLayer {
   /// output: [T, h]; null for a layer that ends the model.
   void forward(const DeviceLayerCall& call, void* output) const;
 
-  /// Makes what lies in MemoryPart::kCheap again from the other kept tensors: outputs of norms and activations, with the
-  /// same bits. It comes before input_grad.
+  /// Makes what lies in MemoryPart::kCheap again from the other kept tensors: outputs of norms and activations, with
+  /// the same bits. It comes before input_grad.
   void rebuild_cheap(const DeviceLayerCall& call) const;
 
   /// input_gradient: [T, h]; null for a layer that begins the model. It adds the gradients of norms to the layer's.

@@ -14,8 +14,8 @@ class DeviceExpertExchange {
   /// `program` is that of a block with experts.
   explicit DeviceExpertExchange(const PlacedProgram& program);
 
-  /// Enqueues an exchange of ExchangeGroup::kExpert with the kernels around it, which place rows in blocks and take them
-  /// out.
+  /// Enqueues an exchange of ExchangeGroup::kExpert with the kernels around it, which place rows in blocks and take
+  /// them out.
   void enqueue(const StepCall& of) const;
 
  private:

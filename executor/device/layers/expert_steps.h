@@ -1,9 +1,9 @@
 #pragma once
 // The steps of a mixture of experts on a device (kernels/layer/emit/experts_part.cpp). Rows of picks are ordered by
 // their experts. There is room for the most rows that there can be (T k, or in an expert group those of all its
-// ranks), so the host need not know how many picks an expert gets, or how many were dropped. Each slice keeps its loads with the
-// sequence: later slices find there how much of an expert's capacity is taken, and the load-balancing loss sums up all
-// of them. Symbols: T tokens, k picks of a token, h hidden, E experts, b sequences.
+// ranks), so the host need not know how many picks an expert gets, or how many were dropped. Each slice keeps its loads
+// with the sequence: later slices find there how much of an expert's capacity is taken, and the load-balancing loss
+// sums up all of them. Symbols: T tokens, k picks of a token, h hidden, E experts, b sequences.
 
 #include <cstdint>
 

@@ -9,7 +9,7 @@ namespace plumb { inline namespace executor {
 /// Enqueues a kCrossEntropy or kSquaredError step.
 void enqueue_loss(const StepCall& of);
 
-/// Enqueues the exchange of the parts of each softmax, [ranks, 3, T] in fp32, behind the kernel that makes the own part.
+/// Enqueues the kernel that makes the own part of each softmax, and the gather of all parts, [ranks, 3, T] in fp32.
 void gather_loss_parts(const StepCall& of);
 
 }}  // namespace plumb::executor

@@ -16,8 +16,8 @@ class SliceAttention {
   SliceAttention(const AttentionSize& size, const DeviceSeat& seat, std::int64_t element_bytes,
                  DeviceLayerBytes& bytes);
 
-  /// Enqueues a step of attention. `size` is the constructor's, with the micro-batch's dropout. In the backward the last
-  /// slice comes first: before a slice's turn, later slices have added to the gradients of its keys and values.
+  /// Enqueues a step of attention. `size` is the constructor's, with the micro-batch's dropout. In the backward the
+  /// last slice comes first: before a slice's turn, later slices have added to the gradients of its keys and values.
   void enqueue(const StepCall& of, const AttentionSize& size) const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace plumb { inline namespace kernels {
 
-/// A tensor rank has V/t rows of the table, and the ranks' rows are summed. A host sums in place. A device that has some
-/// tokens of each sequence brings their positions together, and their gradients back.
+/// A tensor rank has V/t rows of the table, and the ranks' rows are summed. A host sums in place. A device that has
+/// some tokens of each sequence brings their positions together, and their gradients back.
 void emit(ProgramBuilder& builder, const EmbeddingLayer& layer) {
   const std::int64_t tokens = builder.tokens(), h = layer.hidden;
   const bool has_positions = layer.positions > 0;
