@@ -65,12 +65,9 @@ MissingKernels missing_kernels(const Layer& layer) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr) return {};
   if (block->kv_rank > 0) return {"latent attention", "kv_rank 0"};
-  if (block->sinks) return {"attention sinks", "sinks false"};
   if (block->attention_softcap > 0) return {"soft-capped scores", "attention_softcap 0"};
   if (block->router == RouterKind::kSigmoid) return {"a sigmoid router", "router softmax"};
-  if (block->router_bias) return {"a bias on its router", "router_bias false"};
   if (block->selection_bias) return {"a bias on its picks", "selection_bias false"};
-  if (block->expert_bias) return {"biases on its experts", "expert_bias false"};
   return {};
 }
 

@@ -15,6 +15,9 @@ struct ParameterTensor {
   /// True if the tensor belongs to the routed experts, which expert parallelism divides: [experts, out, in].
   bool expert = false;
 
+  /// True for gains, biases and sinks: they begin at a constant and have no weight decay.
+  bool is_vector() const { return shape.size() == 1 || name.ends_with(".bias"); }
+
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 

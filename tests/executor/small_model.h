@@ -58,10 +58,25 @@ inline TransformerLayer shared_expert_block() {
   return block;
 }
 
+/// Returns a block like gpt-oss's: sinks, and biases on attention, router and experts.
+inline TransformerLayer sink_block() {
+  TransformerLayer block = mixtral_block();
+  block.window = 3;
+  block.qkv_bias = block.linear_bias = block.sinks = block.router_bias = block.expert_bias = true;
+  return block;
+}
+
 /// Returns an embedding, `dense` blocks like Llama's, then mixtures of experts, and a head.
 inline std::vector<Layer> mixtral_model(int blocks = 4, int dense = 1) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
   for (int block = 0; block < blocks; ++block) model.push_back(block < dense ? llama_block() : mixtral_block());
+  model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16});
+  return model;
+}
+
+inline std::vector<Layer> sink_model(int blocks = 4) {
+  std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
+  model.insert(model.end(), static_cast<std::size_t>(blocks), sink_block());
   model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16});
   return model;
 }

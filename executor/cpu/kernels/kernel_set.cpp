@@ -93,6 +93,26 @@ void CpuKernelSet::experts_weight_grad(float* dweights, const float* dy, const f
   }
 }
 
+void CpuKernelSet::experts_bias_forward(float* y, const float* biases, std::span<const std::int64_t> rows,
+                                        std::int64_t columns) const {
+  note(KernelKind::kBiasForward, {std::accumulate(rows.begin(), rows.end(), std::int64_t{0}), columns});
+  for (const std::int64_t count : rows) {
+    plumb::bias_forward(y, biases, count, columns);
+    y += count * columns;
+    biases += columns;
+  }
+}
+
+void CpuKernelSet::experts_bias_backward(float* dbiases, const float* dy, std::span<const std::int64_t> rows,
+                                         std::int64_t columns) const {
+  note(KernelKind::kBiasBackward, {std::accumulate(rows.begin(), rows.end(), std::int64_t{0}), columns});
+  for (const std::int64_t count : rows) {
+    plumb::bias_backward(dbiases, dy, count, columns);
+    dy += count * columns;
+    dbiases += columns;
+  }
+}
+
 void CpuKernelSet::router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const {
   note(KernelKind::kRouter, {size.tokens, size.experts, size.picks});
   plumb::router_forward(scores, picks, size);

@@ -58,6 +58,12 @@ class CpuKernelSet {
   void experts_weight_grad(float* dweights, const float* dy, const float* x, std::span<const std::int64_t> rows,
                            std::int64_t out, std::int64_t in) const;
 
+  /// Biases of experts, [E, columns], on their rows.
+  void experts_bias_forward(float* y, const float* biases, std::span<const std::int64_t> rows,
+                            std::int64_t columns) const;
+  void experts_bias_backward(float* dbiases, const float* dy, std::span<const std::int64_t> rows,
+                             std::int64_t columns) const;
+
   void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const;
   void router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,
                        const RouterSize& size, bool renormalised, const float* added, std::int64_t tokens_a_row) const;

@@ -5,6 +5,7 @@
 
 #include "executor/cpu/layers/local_attention.h"
 #include "executor/cpu/layers/ring_attention.h"
+#include "kernels/cpu/attention/sinks.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -30,6 +31,46 @@ AttentionSize size_of(const TransformerLayer& block, const LayerWork& own, const
   return size;
 }
 
+AttentionSize size_in(const HostStep& of) {
+  const auto& block = std::get<TransformerLayer>(of.program.share());
+  AttentionSize size = size_of(block, of.context().work, of.context().seat);
+  size.dropout.probability = block.dropout;
+  size.dropout.key = of.call.dropout_key(kProbabilities);
+  size.dropout.first_sample = of.call.place.first_sample;
+  return size;
+}
+
+/// Returns the first of the heads that this rank attends to among those whose sinks it has.
+std::int64_t first_own_head(const HostStep& of, const AttentionSize& size) {
+  return size.dropout.first_head - of.context().seat.tensor.rank * std::get<TransformerLayer>(of.program.share()).heads;
+}
+
+void forward(const HostStep& of, const AttentionSize& size) {
+  const CpuContext& context = of.context();
+  const ContextSeat& seat = context.seat.context;
+  if (is_ring(seat))
+    ring_attention_forward(context, size, seat, of.call.sequence, of.written(0), of.written(1), of.read(0));
+  else
+    local_attention_forward(context, size, of.call.sequence, of.written(0), of.written(1), of.read(0));
+  if (const float* sinks = of.weight(0); sinks != nullptr)
+    add_sinks(of.written(0), of.written(1), sinks + first_own_head(of, size), size);
+}
+
+void backward(const HostStep& of, const AttentionSize& size) {
+  const CpuContext& context = of.context();
+  const ContextSeat& seat = context.seat.context;
+  const float *const qkv = of.read(0), *const doutput = of.read(1), *const output = of.read(2);
+  const float* const log_sum_exp = of.read(3);
+  if (const float* sinks = of.weight(0); sinks != nullptr) {
+    const std::int64_t head = first_own_head(of, size);
+    sinks_backward(of.gradient(0) + head, doutput, output, log_sum_exp, sinks + head, size);
+  }
+  if (is_ring(seat))
+    return ring_attention_backward(context, size, seat, of.call.sequence, of.written(0), doutput, qkv, output,
+                                   log_sum_exp);
+  local_attention_backward(context, size, of.call.sequence, of.written(0), doutput, qkv, output, log_sum_exp);
+}
+
 }  // namespace
 
 std::int64_t attention_scratch_of(const HostProgram& program, const LayerSeat& seat) {
@@ -44,23 +85,9 @@ std::int64_t attention_scratch_of(const HostProgram& program, const LayerSeat& s
 }
 
 void attend(const HostStep& of) {
-  const CpuContext& context = of.context();
-  const auto& block = std::get<TransformerLayer>(of.program.share());
-  AttentionSize size = size_of(block, context.work, context.seat);
-  size.dropout.probability = block.dropout;
-  size.dropout.key = of.call.dropout_key(kProbabilities);
-  size.dropout.first_sample = of.call.place.first_sample;
-  SequenceSaved* const sequence = of.call.sequence;
-  const ContextSeat& seat = context.seat.context;
-  if (of.is_forward()) {
-    if (is_ring(seat))
-      return ring_attention_forward(context, size, seat, sequence, of.written(0), of.written(1), of.read(0));
-    return local_attention_forward(context, size, sequence, of.written(0), of.written(1), of.read(0));
-  }
-  const float *const qkv = of.read(0), *const doutput = of.read(1), *const output = of.read(2);
-  if (is_ring(seat))
-    return ring_attention_backward(context, size, seat, sequence, of.written(0), doutput, qkv, output, of.read(3));
-  local_attention_backward(context, size, sequence, of.written(0), doutput, qkv, output, of.read(3));
+  const AttentionSize size = size_in(of);
+  if (of.is_forward()) return forward(of, size);
+  backward(of, size);
 }
 
 }}  // namespace plumb::executor

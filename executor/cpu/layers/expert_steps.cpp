@@ -176,24 +176,40 @@ void copy_rows(const HostStep& of) {
     of.written(1)[pick] = places[pick] < 0 ? 0.0F : by_row[places[pick]];
 }
 
-/// Multiplies the gradients of picks' activations and outputs by their weights, after the gradients of these.
-/// Reads {gradient of the output, rows of each expert, activation, weights}.
-void weigh_rows(const HostStep& of, std::int64_t rows) {
+float dot(const float* a, const float* b, std::int64_t count) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Multiplies the gradients of picks' activations and outputs by their weights, after the gradients of these. The first
+/// tensor rank adds the biases of outputs, and what the weights' gradients have of them. Reads {gradient of the output,
+/// rows of each expert, activation, weights}, writes {gradient of the activation, of the output, of the weights}.
+void weigh_rows(const HostStep& of, const std::vector<std::int64_t>& rows_of_expert) {
   const std::int64_t ffn = of.program.tensor(of.step.writes[0]).columns;
   const std::int64_t h = of.program.tensor(of.step.writes[1]).columns;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float weight = of.read(3)[row];
-    const float* activation = of.read(2) + row * ffn;
-    float* gradient = of.written(0) + row * ffn;
-    float sum = 0;
-    for (std::int64_t c = 0; c < ffn; ++c) {
-      sum += gradient[c] * activation[c];
-      gradient[c] *= weight;
+  constexpr std::size_t kBias = 1;  // behind the weight
+  const float* bias = of.context().seat.tensor.rank == 0 ? of.weight(kBias) : nullptr;
+  std::int64_t row = 0;
+  for (const std::int64_t count : rows_of_expert) {
+    for (const std::int64_t end = row + count; row < end; ++row) {
+      const float weight = of.read(3)[row];
+      float* const output = of.written(1) + row * h;
+      float* const gradient = of.written(0) + row * ffn;
+      const float through_bias = bias == nullptr ? 0.0F : dot(output, bias, h);
+      of.written(2)[row] = dot(gradient, of.read(2) + row * ffn, ffn) + through_bias;
+      for (std::int64_t c = 0; c < ffn; ++c) gradient[c] *= weight;
+      for (std::int64_t c = 0; c < h; ++c) output[c] *= weight;
     }
-    of.written(2)[row] = sum;
-    float* output = of.written(1) + row * h;
-    for (std::int64_t c = 0; c < h; ++c) output[c] *= weight;
+    if (bias != nullptr) bias += h;
   }
+}
+
+void add_expert_bias(const HostStep& of) {
+  const ExpertExchange exchange = Mixture(of).exchange();
+  if (of.step.is(KernelKind::kBiasForward))
+    return of.kernels().experts_bias_forward(of.written(0), of.weight(0), exchange.rows_of_expert(), of.columns());
+  of.kernels().experts_bias_backward(of.gradient(0), of.read(0), exchange.rows_of_expert(), of.columns());
 }
 
 void multiply_experts(const HostStep& of) {
@@ -203,7 +219,7 @@ void multiply_experts(const HostStep& of) {
   switch (static_cast<GemmForm>(of.shape()[4])) {
     case GemmForm::kInputGrad:
       of.kernels().experts_input_grad(of.written(0), of.read(0), of.weight(0), rows, of.shape()[1], of.shape()[2]);
-      if (of.step.writes.size() > 1) weigh_rows(of, exchange.expert_rows());
+      if (of.step.writes.size() > 1) weigh_rows(of, rows);
       return;
     case GemmForm::kWeightGrad:
       return of.kernels().experts_weight_grad(of.gradient(0), of.read(0), of.read(1), rows, of.shape()[0],
@@ -242,6 +258,9 @@ void run_expert_kernel(const HostStep& of) {
       return copy_rows(of);
     case KernelKind::kGemm:
       return multiply_experts(of);
+    case KernelKind::kBiasForward:
+    case KernelKind::kBiasBackward:
+      return add_expert_bias(of);
     default:
       return activate_experts(of);
   }

@@ -66,7 +66,7 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
     const std::uint64_t key_layer = is_tied_table ? 0 : static_cast<std::uint64_t>(layer_number);
     const std::uint64_t key_number = is_tied_table ? 0 : number;
     ++number;
-    if (tensor.shape.size() == 1) {
+    if (tensor.is_vector()) {
       std::ranges::fill(values, ends_with_gain(tensor.name) ? 1.0F : 0.0F);
       continue;
     }

@@ -12,10 +12,6 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-bool is_vector(const ParameterTensor& tensor) {
-  return tensor.shape.size() < 2;
-}
-
 struct FieldsOf {
   const ParameterTensor& tensor;
   std::int64_t elements;
@@ -34,7 +30,7 @@ struct FieldsOf {
   std::vector<OptimizerField> operator()(const Sgd&) const { return {{"momentum", single}}; }
   std::vector<OptimizerField> operator()(const Lion&) const { return {{"momentum", single}}; }
   std::vector<OptimizerField> operator()(const Adafactor&) const {
-    if (is_vector(tensor)) return {{"second_moment", single}};
+    if (tensor.is_vector()) return {{"second_moment", single}};
     const MatrixStackSize stack = matrices_of(tensor);
     return {{"row_sums", kSingleBytes * stack.matrices * stack.rows},
             {"column_sums", kSingleBytes * stack.matrices * stack.columns}};
@@ -50,7 +46,7 @@ struct Update {
 
   template <class Settings>
   Settings for_tensor(Settings settings) const {
-    if (is_vector(of.tensor)) settings.weight_decay = 0;
+    if (of.tensor.is_vector()) settings.weight_decay = 0;
     return settings;
   }
 
@@ -70,7 +66,7 @@ struct Update {
     lion_update(of.weights, of.gradients, field(0), of.elements, for_tensor(lion));
   }
   void operator()(const Adafactor& adafactor) const {
-    if (is_vector(of.tensor))
+    if (of.tensor.is_vector())
       return adafactor_update_vector(of.weights, of.gradients, field(0), of.elements, for_tensor(adafactor), step);
     const MatrixStackSize stack = matrices_of(of.tensor);
     for (std::int64_t i = 0; i < stack.matrices; ++i) {

@@ -16,7 +16,7 @@ std::int64_t aligned(std::int64_t bytes) {
 }
 
 bool decays(const ParameterTensor& tensor) {
-  return tensor.shape.size() > 1;
+  return !tensor.is_vector();
 }
 
 std::int64_t bytes_of(const std::vector<StatePlace>& fields) {

@@ -228,10 +228,10 @@ int Experts::from_experts(ProgramBuilder& builder, int by_expert) {
 
 void Experts::add_expert_bias(ProgramBuilder& builder, const Product& product, int rows) const {
   if (product.bias < 0) return;
-  builder
-      .kernel(product.name + " bias", kernel_call(KernelKind::kBiasForward, {picks_, product.out}),
-              with({rows}, by_expert_), {rows})
-      .parameters = {product.bias};
+  LayerStep& step = builder.kernel(product.name + " bias", kernel_call(KernelKind::kBiasForward, {picks_, product.out}),
+                                   with({rows}, by_expert_), {rows});
+  step.parameters = {product.bias};
+  step.first_rank_only = builder.program().parameters[static_cast<std::size_t>(product.bias)].split_dimension < 0;
 }
 
 void Experts::activate(ProgramBuilder& builder) {
@@ -346,6 +346,7 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   } else {
     product.reads.append(Positions{activation_, weights_});
     product.writes.append(Positions{expert_output_gradient_, weight_gradients_});
+    if (down_.bias >= 0) product.parameters.push_back(down_.bias);  // part of a pick's output, and so of its weight
   }
   before_gradient_ = builder.in_place_of("up gradient", before_);
   builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {picks_, ffn_, gated}), {before_, gradient},

@@ -21,15 +21,17 @@ RunSpec alone_on_one_rank(const std::vector<Layer>& model, int microbatches) {
 }
 
 std::vector<std::vector<Layer>> mixtures() {
-  return {mixtral_model(2), shared_expert_model(2), with_dropout(shared_expert_model(2))};
+  return {mixtral_model(2), shared_expert_model(2), with_dropout(shared_expert_model(2)), sink_model(2)};
 }
 
-/// A mixture with four kv heads, so that two tensor and two context ranks can share them.
-std::vector<Layer> wide_mixture() {
-  std::vector<Layer> model = mixtral_model(2);
+/// Returns a mixture with four kv heads, so that two tensor and two context ranks can share them.
+std::vector<Layer> wide(std::vector<Layer> model) {
   for (Layer& layer : model)
     if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
   return model;
+}
+std::vector<Layer> wide_mixture() {
+  return wide(mixtral_model(2));
 }
 
 }  // namespace
@@ -47,11 +49,11 @@ TEST_CASE("experts spread over replicas give the gradients of one rank") {
 }
 
 TEST_CASE("experts spread over context ranks, with experts that tensor ranks divide, give the gradients of one rank") {
-  for (const std::vector<Layer>& model : {wide_mixture(), with_dropout(shared_expert_model(2))})
+  for (const std::vector<Layer>& model : {wide_mixture(), wide(sink_model(2)), with_dropout(shared_expert_model(2))})
     for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses})
       for (const bool sequence_parallel : {false, true}) {
-        if (attention == ContextAttention::kUlysses && model[1] == shared_expert_model()[1]) continue;
-        const int tensor = attention == ContextAttention::kUlysses && model != wide_mixture() ? 1 : 2;
+        const bool is_narrow = std::get<TransformerLayer>(model[1]).kv_heads < 4;
+        const int tensor = attention == ContextAttention::kUlysses && is_narrow ? 1 : 2;
         RunSpec spec = spec_over(model, "naive", {.ranks = 1, .microbatches = 2},
                                  {.tensor = tensor, .context = 2, .expert = 2, .data = 2});
         spec.sequence_parallel = sequence_parallel;

@@ -24,6 +24,7 @@ using Doubles = std::vector<double>;
 /// A mixture's weights, by parameter.
 struct MixtureWeights {
   Doubles router, up, down, shared_up, shared_down;
+  Doubles router_bias, up_bias, down_bias;  // empty: none
 };
 
 double activated(const TransformerLayer& layer, const Doubles& up, std::int64_t channel, std::int64_t channels) {
@@ -33,13 +34,23 @@ double activated(const TransformerLayer& layer, const Doubles& up, std::int64_t 
   return gate / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate)));
 }
 
-/// Computes y [h] += scale * W2 act(W1 x), with each matrix from its first element on.
+/// The biases of one expert, from their first elements on; null: none.
+struct MlpBiases {
+  const double* up = nullptr;
+  const double* down = nullptr;
+};
+
+/// Computes y [h] += scale * (W2 act(W1 x + b1) + b2), with each matrix from its first element on.
 void add_mlp(const TransformerLayer& layer, Doubles& y, std::size_t at, const double* x, const double* w1,
-             const double* w2, std::int64_t channels, double scale) {
+             const double* w2, std::int64_t channels, double scale, const MlpBiases& biases = {}) {
   const std::int64_t h = layer.hidden, width = layer.mlp == MlpKind::kSwiglu ? 2 * channels : channels;
   Doubles up(static_cast<std::size_t>(width));
   for (std::int64_t i = 0; i < width; ++i)
     for (std::int64_t c = 0; c < h; ++c) up[static_cast<std::size_t>(i)] += w1[i * h + c] * x[c];
+  if (biases.up != nullptr)
+    for (std::int64_t i = 0; i < width; ++i) up[static_cast<std::size_t>(i)] += biases.up[i];
+  if (biases.down != nullptr)
+    for (std::int64_t c = 0; c < h; ++c) y[at + static_cast<std::size_t>(c)] += scale * biases.down[c];
   for (std::int64_t i = 0; i < channels; ++i)
     for (std::int64_t c = 0; c < h; ++c)
       y[at + static_cast<std::size_t>(c)] += scale * w2[c * channels + i] * activated(layer, up, i, channels);
@@ -63,7 +74,7 @@ Result naive(const TransformerLayer& layer, const MixtureWeights& weights, const
       Doubles p(taken.size());
       double sum = 0;
       for (std::int64_t e = 0; e < experts; ++e) {
-        double score = 0;
+        double score = weights.router_bias.empty() ? 0 : weights.router_bias[static_cast<std::size_t>(e)];
         for (std::int64_t c = 0; c < h; ++c) score += weights.router[static_cast<std::size_t>(e * h + c)] * token[c];
         sum += p[static_cast<std::size_t>(e)] = std::exp(score);
       }
@@ -80,8 +91,11 @@ Result naive(const TransformerLayer& layer, const MixtureWeights& weights, const
           continue;
         }
         const auto number = static_cast<std::int64_t>(e);
+        MlpBiases biases;
+        if (layer.expert_bias)
+          biases = {weights.up_bias.data() + number * width, weights.down_bias.data() + number * h};
         add_mlp(layer, result.output, static_cast<std::size_t>(t * h), token, weights.up.data() + number * width * h,
-                weights.down.data() + number * h * f, f, layer.renormalised ? p[e] / picked : p[e]);
+                weights.down.data() + number * h * f, f, layer.renormalised ? p[e] / picked : p[e], biases);
       }
       if (layer.shared_ffn > 0)
         add_mlp(layer, result.output, static_cast<std::size_t>(t * h), token, weights.shared_up.data(),
@@ -200,7 +214,7 @@ TEST_CASE("what ranks of an expert group keep adds up to what saved_tensors list
 TEST_CASE("a mixture and its gradients are those of one that is written down token by token") {
   TransformerLayer dropping = shared_expert_block();
   dropping.capacity_factor = 0.75;
-  for (TransformerLayer layer : {mixtral_block(), dropping}) {
+  for (TransformerLayer layer : {mixtral_block(), dropping, sink_block()}) {
     layer.norm = NormKind::kRmsNorm;
     constexpr std::int64_t kSequences = 2, kSequence = 9, kTokens = kSequences * kSequence;
     const std::int64_t h = layer.hidden;
@@ -211,6 +225,9 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     weights.down = numbers(layer.experts * h * layer.expert_ffn, 3, 0.3);
     weights.shared_up = numbers(shared_width * h, 4, 0.3);
     weights.shared_down = numbers(h * layer.shared_ffn, 5, 0.3);
+    if (layer.router_bias) weights.router_bias = numbers(layer.experts, 8, 0.3);
+    if (layer.expert_bias) weights.up_bias = numbers(layer.experts * width, 9, 0.3);
+    if (layer.expert_bias) weights.down_bias = numbers(layer.experts * h, 10, 0.3);
     Doubles x = numbers(kTokens * h, 6, 1);
     const Doubles dy = numbers(kTokens * h, 7, 1);
 
@@ -233,6 +250,9 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     copy(weights.router, at(common, "router.weight", weights.router));
     copy(weights.up, at(experts, "experts." + up + ".weight", weights.up));
     copy(weights.down, at(experts, "experts.down.weight", weights.down));
+    copy(weights.router_bias, at(common, "router.bias", weights.router_bias));
+    copy(weights.up_bias, at(experts, "experts." + up + ".bias", weights.up_bias));
+    copy(weights.down_bias, at(experts, "experts.down.bias", weights.down_bias));
     if (layer.shared_ffn > 0) {
       copy(weights.shared_up, at(common, "shared." + up + ".weight", weights.shared_up));
       copy(weights.shared_down, at(common, "shared.down.weight", weights.shared_down));
@@ -278,6 +298,9 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     check(at(dcommon, "router.weight", weights.router), weights.router);
     check(at(dexperts, "experts." + up + ".weight", weights.up), weights.up);
     check(at(dexperts, "experts.down.weight", weights.down), weights.down);
+    check(at(dcommon, "router.bias", weights.router_bias), weights.router_bias);
+    check(at(dexperts, "experts." + up + ".bias", weights.up_bias), weights.up_bias);
+    check(at(dexperts, "experts.down.bias", weights.down_bias), weights.down_bias);
     if (layer.shared_ffn == 0) continue;
     check(at(dcommon, "shared." + up + ".weight", weights.shared_up), weights.shared_up);
     check(at(dcommon, "shared.down.weight", weights.shared_down), weights.shared_down);

@@ -179,4 +179,10 @@ TEST_CASE("a device refuses routers with more picks than it can count") {
   CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("2^24 picks"), SpecError);
 }
 
+TEST_CASE("a device refuses sinks and the biases of routers and experts, which the cpu runs") {
+  const RunSpec spec = one_rank(sink_model(1), 1);
+  CHECK(run(spec).losses.size() == static_cast<std::size_t>(spec.steps));
+  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("sinks"), SpecError);
+}
+
 }  // namespace plumb::test
