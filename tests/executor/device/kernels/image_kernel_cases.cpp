@@ -69,10 +69,9 @@ CaseCall squared_error(KernelOperands& with) {
 }  // namespace
 
 void append_image_cases(std::vector<KernelCase>& cases) {
-  cases.insert(cases.end(), {{"patches of images", patches},
-                             {"pooling", pooling},
-                             {"ReLU", relu},
-                             {"squared error", squared_error}});
+  cases.insert(
+      cases.end(),
+      {{"patches of images", patches}, {"pooling", pooling}, {"ReLU", relu}, {"squared error", squared_error}});
 }
 
 }  // namespace plumb::test
