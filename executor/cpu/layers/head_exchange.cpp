@@ -47,13 +47,6 @@ void for_each_run(const LayerWork& own, std::int64_t row_elements, int members, 
       visit((sequence * members + member) * run, (member * own.microbatch + sequence) * run, run);
 }
 
-bool feeds_attention(const HostStep& of) {
-  return std::ranges::any_of(steps_of(of.program.steps(), of.step.pass), [&](const LayerStep& step) {
-    const bool is_attention = step.is(KernelKind::kAttentionForward) || step.is(KernelKind::kAttentionBackward);
-    return is_attention && step.reads.has(of.step.writes[0]);
-  });
-}
-
 }  // namespace
 
 void exchange_heads(const HostStep& of) {
@@ -67,7 +60,7 @@ void exchange_heads(const HostStep& of) {
   const auto swap_blocks = [&] {
     context.groups.context->run(all_to_all(incoming.values(), std::as_const(outgoing).values()));
   };
-  if (feeds_attention(of)) {
+  if (feeds_attention(of.program.steps(), of.step)) {
     for (int member = 0; member < members; ++member)
       for_each_part(parts, rows, members, member, [&](std::int64_t row, std::int64_t block, std::int64_t count) {
         std::copy_n(from + row, count, outgoing.data() + block);

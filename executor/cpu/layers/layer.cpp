@@ -174,8 +174,8 @@ ElementRange CpuLayer::tied_table(ModelEnd end) const {
   return {};
 }
 
-std::int64_t parameter_offset(const Layer& layer, const std::string& name, int expert_ranks) {
-  const std::vector<ParameterTensor> tensors = layer_parameters(layer, 1, {.parallel = expert_ranks});
+std::int64_t parameter_offset(const Layer& layer, const std::string& name) {
+  const std::vector<ParameterTensor> tensors = layer_parameters(layer);
   const auto named = std::ranges::find(tensors, name, &ParameterTensor::name);
   if (named == tensors.end()) return -1;
   return first_elements(tensors)[static_cast<std::size_t>(named - tensors.begin())];

@@ -65,7 +65,7 @@ class CpuLayer {
 };
 
 /// Returns the element offset of the parameter of that name among the layer's parameters of the same part; -1 if there
-/// is none. Of routed experts a rank has one share in `expert_ranks`.
-std::int64_t parameter_offset(const Layer& layer, const std::string& name, int expert_ranks = 1);
+/// is none.
+std::int64_t parameter_offset(const Layer& layer, const std::string& name);
 
 }}  // namespace plumb::executor

@@ -1,6 +1,5 @@
 #include "executor/device/layers/head_exchange.h"
 
-#include <algorithm>
 #include <variant>
 
 namespace plumb { inline namespace executor {
@@ -16,13 +15,6 @@ HeadShares shares_of(const StepCall& of) {
           .members = of.program.seat().context.ranks};
 }
 
-bool feeds_attention(const StepCall& of) {
-  return std::ranges::any_of(steps_of(of.program.plain(), of.step.pass), [&](const LayerStep& step) {
-    const bool is_attention = step.is(KernelKind::kAttentionForward) || step.is(KernelKind::kAttentionBackward);
-    return is_attention && step.reads.has(of.step.writes[0]);
-  });
-}
-
 }  // namespace
 
 void exchange_heads(const StepCall& of) {
@@ -32,7 +24,7 @@ void exchange_heads(const StepCall& of) {
   const std::int64_t stretch = work.sequence * shares.width() / ranks;
   const bool is_one_sequence = work.microbatch == 1;  // whose members' blocks are in order as they come
   std::byte *const outgoing = of.written(1), *const incoming = of.written(2);
-  if (feeds_attention(of)) {
+  if (feeds_attention(of.program.plain(), of.step)) {
     of.kernels().split_heads(outgoing, of.read(0), shares);
     std::byte* const arrived = is_one_sequence ? of.written(0) : incoming;
     of.call.context.all_to_all(arrived, outgoing, elements, of.program.element_bytes());

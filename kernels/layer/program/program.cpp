@@ -37,6 +37,13 @@ std::vector<Exchange> exchanges_of(const LayerProgram& program, Pass pass) {
   return exchanges;
 }
 
+bool feeds_attention(const LayerProgram& program, const LayerStep& step) {
+  return std::ranges::any_of(steps_of(program, step.pass), [&](const LayerStep& other) {
+    const bool is_attention = other.is(KernelKind::kAttentionForward) || other.is(KernelKind::kAttentionBackward);
+    return is_attention && other.reads.has(step.writes.front());
+  });
+}
+
 std::string step_text(const LayerStep& step) {
   return "step '" + step.name + "' of the " + pass_name(step.pass);
 }

@@ -151,6 +151,9 @@ std::vector<KernelCall> kernels_of(const LayerProgram& program, Pass pass);
 /// Returns the exchanges of a pass in their order.
 std::vector<Exchange> exchanges_of(const LayerProgram& program, Pass pass);
 
+/// True if an attention step of the same pass reads the step's first result.
+bool feeds_attention(const LayerProgram& program, const LayerStep& step);
+
 /// Returns "step 'qkv' of the forward".
 std::string step_text(const LayerStep& step);
 
