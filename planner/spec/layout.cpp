@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/layout_keys.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/spellings.h"
@@ -58,14 +59,6 @@ std::vector<int> split_numbers(std::string_view text, char separator) {
     split.push_back(static_cast<int>(number("split", piece, 1, kLargestDegree)));
   }
   return split;
-}
-
-Recompute recompute_from_name(std::string_view name) {
-  const auto it = std::ranges::find(kRecomputeNames, name);
-  if (it == kRecomputeNames.end()) {
-    throw SpecError(fmt::format("layout recompute={}: give {}", name, fmt::join(kRecomputeNames, ", ")));
-  }
-  return static_cast<Recompute>(it - kRecomputeNames.begin());
 }
 
 Offload offload_from_name(std::string_view name) {
@@ -130,6 +123,14 @@ std::string_view recompute_name(Recompute recompute) {
   return kRecomputeNames[static_cast<std::size_t>(recompute)];
 }
 
+Recompute recompute_from_name(std::string_view name) {
+  const auto it = std::ranges::find(kRecomputeNames, name);
+  if (it == kRecomputeNames.end()) {
+    throw SpecError(fmt::format("layout recompute={}: give {}", name, fmt::join(kRecomputeNames, ", ")));
+  }
+  return static_cast<Recompute>(it - kRecomputeNames.begin());
+}
+
 std::string_view offload_name(const Offload& offload) {
   return kOffloadNames[(offload.optimizer ? 1U : 0U) + (offload.activations ? 2U : 0U)];
 }
@@ -188,45 +189,26 @@ std::string to_text(const Layout& layout) {
 }
 
 LayoutRequest request_of(const Layout& layout) {
-  LayoutRequest request{.data = layout.data,
-                        .tensor = layout.tensor,
-                        .pipeline = layout.pipeline,
-                        .context = layout.context,
-                        .expert = layout.expert,
-                        .expert_tensor = layout.expert_tensor,
-                        .chunks = layout.chunks,
-                        .zero = layout.zero,
-                        .shard = layout.shard,
-                        .sequence_parallel = layout.sequence_parallel,
-                        .microbatch = layout.microbatch,
-                        .recompute = layout.recompute,
-                        .offload = layout.offload,
-                        .schedule = layout.schedule,
-                        .group = layout.group,
-                        .bucket_mib = layout.bucket_mib};
+  LayoutRequest request;
+  visit_layout_keys([&](std::string_view, auto answer, auto question) { request.*question = layout.*answer; });
   if (!layout.split.empty()) request.split = layout.split;
   return request;
 }
 
 Layout layout_of(const LayoutRequest& request) {
-  const Layout plain;
-  return {.data = request.data.value_or(plain.data),
-          .tensor = request.tensor.value_or(plain.tensor),
-          .pipeline = request.pipeline.value_or(plain.pipeline),
-          .context = request.context.value_or(plain.context),
-          .expert = request.expert.value_or(plain.expert),
-          .expert_tensor = request.expert_tensor.value_or(plain.expert_tensor),
-          .chunks = request.chunks.value_or(plain.chunks),
-          .zero = request.zero.value_or(plain.zero),
-          .shard = request.shard.value_or(plain.shard),
-          .sequence_parallel = request.sequence_parallel.value_or(plain.sequence_parallel),
-          .microbatch = request.microbatch.value_or(plain.microbatch),
-          .recompute = request.recompute.value_or(plain.recompute),
-          .offload = request.offload.value_or(plain.offload),
-          .schedule = request.schedule.value_or(plain.schedule),
-          .group = request.group.value_or(plain.group),
-          .bucket_mib = request.bucket_mib.value_or(plain.bucket_mib),
-          .split = request.split.value_or(plain.split)};
+  Layout layout;
+  visit_layout_keys([&](std::string_view, auto answer, auto question) {
+    if (request.*question) layout.*answer = *(request.*question);
+  });
+  if (request.split) layout.split = *request.split;
+  return layout;
+}
+
+bool answers_all(const LayoutRequest& request, const LayoutRequest& keys) {
+  bool all = !keys.split || request.split;
+  visit_layout_keys(
+      [&](std::string_view, auto, auto question) { all = all && (!(keys.*question) || request.*question); });
+  return all;
 }
 
 ProcessGrid grid_of(const Layout& layout) {

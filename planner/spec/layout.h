@@ -78,6 +78,9 @@ struct LayoutRequest {
 /// Returns "none", "selective" or "full".
 std::string_view recompute_name(Recompute recompute);
 
+/// Throws SpecError if the text is none of these names.
+Recompute recompute_from_name(std::string_view name);
+
 /// Returns "none", "optimizer", "activations" or "optimizer+activations".
 std::string_view offload_name(const Offload& offload);
 
@@ -99,6 +102,9 @@ LayoutRequest request_of(const Layout& layout);
 
 /// Returns the layout of a request, with 1, none and 1f1b for the questions that it leaves open.
 Layout layout_of(const LayoutRequest& request);
+
+/// True if the request answers every question that `keys` answers.
+bool answers_all(const LayoutRequest& request, const LayoutRequest& keys);
 
 ProcessGrid grid_of(const Layout& layout);
 

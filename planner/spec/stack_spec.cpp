@@ -179,6 +179,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
       recipe.finish();
     }
   }
+  if (object.has("can")) stack.can = stack_limits_from_json(object.raw("can"), object.object("can").place());
   if (object.has("sources")) {
     StrictObject sources = object.object("sources");
     for (const auto& [key, value] : object.raw("sources").items()) stack.sources[key] = sources.text(key);
@@ -219,6 +220,7 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
   if (!stack.fp8_recipe.empty()) json["fp8_recipe"] = stack.fp8_recipe;
   json["fp8_recipes"] = nlohmann::ordered_json::object();
   for (const auto& [name, recipe] : stack.fp8_recipes) visit_recipe(recipe, "", Writer{json["fp8_recipes"][name]});
+  json["can"] = to_json(stack.can);
   json["sources"] = stack.sources;
   return json;
 }

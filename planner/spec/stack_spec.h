@@ -12,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/spec/stack_limits.h"
 #include "schedules/time.h"
 
 namespace plumb { inline namespace planner {
@@ -156,6 +157,8 @@ struct StackSpec {
   /// Share of the layers' kept tensors that waits in host memory and travels beside compute.
   double offloaded_share = 0;
 
+  StackLimits can;  ///< the layouts that it runs
+
   std::map<std::string, std::string> sources;  ///< [key]
 
   friend bool operator==(const StackSpec&, const StackSpec&) = default;
@@ -176,7 +179,8 @@ StackSpec with_fp8_recipe(StackSpec stack, const std::string& recipe);
 /// `context`, `selective` ("attention", "alternate-products", "norms-and-activations"), `dispatch` ("per-expert",
 /// "per-rank"), `stage_split` ("even", "ends-as-layers") and `graphs` ("none", "outside-experts", "iteration") by their
 /// names, every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us",
-/// "tensor_step_us", "action_overhead_us"), and "sources": {KEY: where its figure stands}. Members that are left out
+/// "tensor_step_us", "action_overhead_us"), "can" (stack_limits.h), and "sources": {KEY: where its figure stands}, with
+/// "can.KEY" for those of `can`. Members that are left out
 /// have the defaults above. Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to
 /// 1, an imbalance below 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);

@@ -39,6 +39,7 @@ TEST_CASE("a stack survives its JSON form") {
   stack.stage_split = StageSplit::kEndsAsLayers;
   stack.expert_imbalance = 1.25;
   stack.fused_expert_bias = false;
+  stack.can.zero = {0, 1};
   stack.sources["tensor_hidden"] = "a guess";
   CHECK(stack_from_json(to_json(stack), "again") == stack);
 }
@@ -80,6 +81,7 @@ TEST_CASE("every figure of a stack's preset that is not the default names its so
     CHECK(file.path().stem() == stack.name);
     for (const auto& [key, value] : written.items()) {
       if (key == "name" || key == "note" || key == "sources" || value == defaults.at(key)) continue;
+      if (key == "can") continue;  // stack_limits_test.cpp
       CAPTURE(key);
       CHECK(stack.sources.contains(key));
     }

@@ -1,0 +1,77 @@
+#include "planner/spec/stack_limits.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/layout.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/generators/spellings.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// Visits the members that are true or false with their keys.
+template <class Limits, class Visit>
+void visit_flags(Limits& limits, const Visit& visit) {
+  visit("tensor", limits.tensor);
+  visit("tensor_across_nodes", limits.tensor_across_nodes);
+  visit("pipeline", limits.pipeline);
+  visit("context", limits.context);
+  visit("experts", limits.experts);
+  visit("sequence_parallel", limits.sequence_parallel);
+  visit("experts_need_sequence_parallel", limits.experts_need_sequence_parallel);
+  visit("equal_stages", limits.equal_stages);
+  visit("whole_rounds", limits.whole_rounds);
+}
+
+std::vector<int> zero_stages(StrictObject& object, std::string_view key, std::vector<int> otherwise) {
+  if (!object.has(key)) return otherwise;
+  std::vector<int> stages;
+  for (const std::int64_t stage : object.integers(key)) {
+    if (stage < 0 || stage > 3) object.fail(key, fmt::format("there is no ZeRO stage {}: give some of 0 to 3", stage));
+    stages.push_back(static_cast<int>(stage));
+  }
+  if (stages.empty()) object.fail(key, "a stack without a stage of ZeRO trains nothing: give 0 for none");
+  return stages;
+}
+
+std::vector<std::string> texts(StrictObject& object, std::string_view key) {
+  std::vector<std::string> result;
+  if (!object.has(key)) return result;
+  for (const nlohmann::json& text : object.raw(key)) {
+    if (!text.is_string()) object.fail(key, "an array of names is wanted");
+    result.push_back(text.get<std::string>());
+  }
+  return result;
+}
+
+}  // namespace
+
+StackLimits stack_limits_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  StackLimits limits;
+  limits.zero = zero_stages(object, "zero", limits.zero);
+  limits.zero_in_pipelines = zero_stages(object, "zero_in_pipelines", limits.zero);
+  const std::vector<std::string> recompute = texts(object, "recompute");
+  if (!recompute.empty()) limits.recompute.clear();
+  for (const std::string& name : recompute) limits.recompute.push_back(recompute_from_name(name));
+  for (const std::string& name : texts(object, "schedules")) {
+    if (schedule_spelled(name).empty()) object.fail("schedules", fmt::format("there is no schedule \"{}\"", name));
+    limits.schedules.emplace_back(schedule_spelled(name));
+  }
+  visit_flags(limits, [&](std::string_view key, bool& value) { value = object.boolean_or(key, value); });
+  object.finish();
+  return limits;
+}
+
+nlohmann::ordered_json to_json(const StackLimits& limits) {
+  nlohmann::ordered_json json{{"zero", limits.zero}, {"zero_in_pipelines", limits.zero_in_pipelines}};
+  for (const Recompute recompute : limits.recompute) json["recompute"].push_back(recompute_name(recompute));
+  json["schedules"] = limits.schedules;
+  visit_flags(limits, [&](std::string_view key, bool value) { json[std::string(key)] = value; });
+  return json;
+}
+
+}}  // namespace plumb::planner
