@@ -33,6 +33,16 @@ std::string why_private(const Evaluation& evaluation, const NetworkSpec& network
       network.replicas);
 }
 
+/// True if the network is the cluster's own with nothing wrong with it.
+bool is_plain(const NetworkOptions& network) {
+  return network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty() && !network.topology;
+}
+
+bool is_long_run(const TrainingSpec& training, const Layout& layout) {
+  constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
+  return microbatches_of(training, layout) * layout.pipeline >= kLongRun;
+}
+
 }  // namespace
 
 StepRates rates_of(const Pricing& pricing, const ClusterSpec& cluster, SimTime makespan) {
@@ -78,11 +88,17 @@ Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced,
   return result;
 }
 
-Evaluation evaluate(Pricing& pricing, const Layout& layout, const EvaluationOptions& options) {
+Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced, const EvaluationOptions& options) {
+  const bool only_sums = !options.simulation.record_timeline && is_long_run(pricing.training(), layout) &&
+                         (!options.network || is_plain(*options.network));
+  if (only_sums) return evaluate_sums(pricing, layout, std::move(priced), options.simulation.sends);
   EvaluationOptions trusted = options;
   trusted.simulation.validate = false;  // an order of the catalogue is valid, and lowering keeps it so
-  const Schedule order = order_of(pricing.training(), layout);
-  return evaluate(pricing, layout, price_layout(pricing, layout, order), order, trusted);
+  return evaluate(pricing, layout, std::move(priced), order_of(pricing.training(), layout), trusted);
+}
+
+Evaluation evaluate(Pricing& pricing, const Layout& layout, const EvaluationOptions& options) {
+  return evaluate(pricing, layout, price_layout(pricing, layout, short_order_of(pricing.training(), layout)), options);
 }
 
 Evaluation evaluate_sums(Pricing& pricing, const Layout& layout, PricedLayout priced, Sends sends) {

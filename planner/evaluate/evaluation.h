@@ -44,7 +44,10 @@ struct EvaluationOptions {
 Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced, const Schedule& order,
                     const EvaluationOptions& options = {});
 
-/// Evaluates the layout in the order that it names. Throws as price_layout does, too.
+/// Evaluates the layout in the order that it names; `priced` is price_layout() of it, or is made. Without a timeline,
+/// and where nothing is asked of the network, a very long run is told from its steady state, which knows no shared
+/// links. Throws as price_layout does, too.
+Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced, const EvaluationOptions& options);
 Evaluation evaluate(Pricing& pricing, const Layout& layout, const EvaluationOptions& options = {});
 
 /// Returns the sums of evaluate() without network and timeline. The order is not made in full where its steady state is

@@ -14,8 +14,7 @@ Seconds& of(TimeComponents& components, TimeComponent component) {
   return components[static_cast<std::size_t>(component)];
 }
 
-LayerOps ops_of(const Pricing& pricing, const Layer& layer, const LayerWork& work) {
-  const StackSpec& stack = *pricing.training().stack;
+LayerOps ops_of(const Pricing& pricing, const StackSpec& stack, const Layer& layer, const LayerWork& work) {
   const ElementBytes bytes{.activation = static_cast<double>(pricing.kernels().element_bytes),
                            .gradient = static_cast<double>(pricing.kernels().gradient_bytes)};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
@@ -28,9 +27,9 @@ TimeComponent component_of(const DeviceKernel& kernel) {
   return kernel.kind == DeviceKernel::Kind::kGemm && !kernel.batched ? TimeComponent::kGemm : TimeComponent::kAttention;
 }
 
-void add_pass(TimeComponents& components, const Pricing& pricing, const PassOps& pass) {
+void add_pass(TimeComponents& components, const Pricing& pricing, const StackSpec& stack, const PassOps& pass) {
   for (const DeviceKernel& kernel : pass.kernels) {
-    of(components, component_of(kernel)) += device_kernel_time(pricing.kernels(), *pricing.training().stack, kernel);
+    of(components, component_of(kernel)) += device_kernel_time(pricing.kernels(), stack, kernel);
   }
 }
 
@@ -38,10 +37,12 @@ void add_pass(TimeComponents& components, const Pricing& pricing, const PassOps&
 TimeComponents layer_components(const Pricing& pricing, const Layout& layout, const Layer& layer,
                                 const LayerWork& work) {
   TimeComponents components{};
-  const LayerOps ops = ops_of(pricing, layer, work);
-  for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad}) add_pass(components, pricing, *pass);
-  if (layout.recompute == Recompute::kSelective) add_pass(components, pricing, ops.rebuild_selective);
-  if (layout.recompute == Recompute::kFull) add_pass(components, pricing, ops.rebuild_full);
+  const StackSpec& stack = *pricing.stack_of(layout);
+  const LayerOps ops = ops_of(pricing, stack, layer, work);
+  for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad})
+    add_pass(components, pricing, stack, *pass);
+  if (layout.recompute == Recompute::kSelective) add_pass(components, pricing, stack, ops.rebuild_selective);
+  if (layout.recompute == Recompute::kFull) add_pass(components, pricing, stack, ops.rebuild_full);
   return components;
 }
 

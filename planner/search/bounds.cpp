@@ -11,9 +11,9 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-bool splits_backward(const Schedule& order) {
-  return std::ranges::any_of(order.ranks, [](const std::vector<Action>& actions) {
-    return std::ranges::any_of(actions, [](const Action& action) { return action.op == Op::kInputGrad; });
+bool has(const Schedule& order, Op op) {
+  return std::ranges::any_of(order.ranks, [op](const std::vector<Action>& actions) {
+    return std::ranges::any_of(actions, [op](const Action& action) { return action.op == op; });
   });
 }
 
@@ -24,12 +24,16 @@ struct StageTimes {
   SimTime last{0};  ///< the reduction and the optimizer step
 };
 
-std::vector<StageTimes> times_of(const CostTable& kinds) {
+std::vector<StageTimes> times_of(const CostTable& kinds, bool backwards) {
   std::vector<StageTimes> times;
   times.reserve(kinds.stages.size());
   for (std::size_t kind = 0; kind < kinds.stages.size(); ++kind) {
     const auto lasts = [&](Op op) { return duration_of(kinds, {.op = op, .stage = static_cast<std::int32_t>(kind)}); };
     const bool inside = !kinds.stages[kind].bucket_offsets.empty();
+    if (!backwards) {  // nothing is reduced, and no step is taken
+      times.push_back({.forward = lasts(Op::kForward)});
+      continue;
+    }
     times.push_back({.forward = lasts(Op::kForward),
                      .backward = lasts(Op::kBackward),
                      .last = (inside ? SimTime{0} : lasts(Op::kReduceGrad)) + lasts(Op::kOptimizerStep)});
@@ -48,7 +52,9 @@ std::vector<int> own_kinds(const CostTable& costs) {
 
 BoundOrder bound_order(const Schedule& schedule) {
   const std::size_t stages = schedule.stages.size();
-  BoundOrder order{.split = splits_backward(schedule),
+  const bool split = has(schedule, Op::kInputGrad);
+  BoundOrder order{.backwards = split || has(schedule, Op::kBackward),
+                   .split = split,
                    .predecessor = stage_neighbors(schedule).predecessor,
                    .by_part = std::vector<int>(stages),
                    .root = std::vector<int>(stages),
@@ -71,7 +77,7 @@ BoundOrder bound_order(const Schedule& schedule) {
 }
 
 SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches) {
-  const std::vector<StageTimes> times = times_of(stages.kinds);
+  const std::vector<StageTimes> times = times_of(stages.kinds, order.backwards);
   const auto at = [&](int stage) -> const StageTimes& { return times[stages.kind_of_stage[stage]]; };
 
   std::vector<SimTime> work(order.first_stage.size(), SimTime{0});

@@ -26,7 +26,8 @@ struct StageTable {
 
 /// The facts of an order that the bound of a step needs. They do not depend on the number of micro-batches.
 struct BoundOrder {
-  bool split = false;            ///< true if backwards are split into I and W
+  bool backwards = false;        ///< true if there are backwards
+  bool split = false;            ///< true if they are split into I and W
   bool lanes = false;            ///< true if there are several lanes
   std::vector<int> rank;         ///< [stage]
   std::vector<int> predecessor;  ///< [stage] or -1

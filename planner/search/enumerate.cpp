@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/search/layout_conflict.h"
+#include "planner/search/stack_conflict.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/limits.h"
@@ -31,58 +31,70 @@ std::vector<T> divisors(T of) {  // ascending
   return result;
 }
 
+/// Tokens of a sequence that a rank has at least where nobody asks for context parallelism. The fastest runs of Llama 2
+/// and 3 that NVIDIA NeMo prints for sequences of 4K to 1M tokens have as many (docs, performance_long_sequence).
+constexpr std::int64_t kShortestSlice = 1 << 14;
+
 struct ScheduleChoice {
   std::string name;
   int chunks = 1;
 };
 
-std::vector<ScheduleChoice> schedule_choices(const ModelSpec& model, int pipeline, const LayoutRequest& request) {
+/// The names that are open where nobody names a schedule: those that the framework runs, but none that is made anew for
+/// costs; the common ones where nothing is known of a framework.
+std::vector<std::string> open_schedules(const StackSpec* stack) {
+  if (stack == nullptr || stack->can.schedules.empty()) return {"1f1b", "gpipe", "interleaved"};
+  std::vector<std::string> names = stack->can.schedules;
+  std::erase_if(names, [](const std::string& name) { return catalogue_entry(name).made_for_costs; });
+  return names;
+}
+
+/// The numbers of chunks of a schedule in that many pipeline ranks.
+std::vector<int> chunk_choices(const CatalogueEntry& entry, const ModelSpec& model, int pipeline,
+                               const LayoutRequest& request) {
+  if (request.chunks) return {*request.chunks};
+  if (!entry.takes_chunks) return {entry.chunks};
+  // The nodes of a graph are no layers alike: more chunks than a few are only more messages.
+  std::vector<int> open = model.graph ? std::vector{1, 2, 4} : divisors(static_cast<int>(model.layers / pipeline));
+  if (!request.schedule) std::erase(open, 1);  // what is not interleaved has a name of its own
+  return open;
+}
+
+std::vector<ScheduleChoice> schedule_choices(const ModelSpec& model, const StackSpec* stack, int pipeline,
+                                             const LayoutRequest& request) {
   std::vector<ScheduleChoice> choices;
   if (request.schedule && *request.schedule != "interleaved") {
     const CatalogueEntry& entry = catalogue_entry(*request.schedule);
     const int own = entry.takes_chunks ? 1 : entry.chunks;
-    choices.push_back({*request.schedule, request.chunks.value_or(own)});
-    return choices;
+    return {{*request.schedule, request.chunks.value_or(own)}};
   }
-  const bool may_interleave = pipeline > 1 || request.schedule.has_value();
-  if (!request.schedule) {
-    if (request.chunks.value_or(1) == 1) {
-      choices.push_back({"1f1b", 1});
-      if (pipeline > 1) choices.push_back({"gpipe", 1});
-    } else if (pipeline == 1) {
-      choices.push_back({"interleaved", *request.chunks});  // a conflict, and said so
+  if (!request.schedule && pipeline == 1) {
+    if (request.chunks.value_or(1) > 1) return {{"interleaved", *request.chunks}};  // a conflict, and said so
+    return {{"1f1b", 1}};
+  }
+  for (const std::string& name : fixed_or(request.schedule, open_schedules(stack))) {
+    const CatalogueEntry& entry = catalogue_entry(name);
+    for (const int chunks : chunk_choices(entry, model, pipeline, request)) {
+      const bool possible = request.schedule || (entry.takes_chunks ? chunks > 1 : chunks == entry.chunks);
+      if (possible) choices.push_back({name, chunks});
     }
-  }
-  if (!may_interleave) return choices;
-  // The nodes of a graph are no layers alike: more chunks than a few are only more messages.
-  const std::vector<int> open =
-      model.graph ? std::vector{1, 2, 4} : divisors(static_cast<int>(model.layers / pipeline));
-  for (const int chunks : fixed_or(request.chunks, open)) {
-    if (chunks > 1 || request.schedule) choices.push_back({"interleaved", chunks});
   }
   return choices;
 }
 
 class Enumerator {
  public:
-  Enumerator(const ModelSpec& model, const TrainingSpec& training, int devices, const LayoutRequest& request)
-      : model_(model), training_(training), devices_(devices), request_(request) {}
+  Enumerator(const Pricing& pricing, const LayoutRequest& request)
+      : pricing_(pricing),
+        model_(pricing.model()),
+        training_(pricing.training()),
+        devices_(pricing.cluster().devices),
+        request_(request) {}
 
   Enumeration run() {
     for (const int tensor : fixed_or(request_.tensor, model_.graph ? std::vector{1} : divisors(devices_))) {
       for (const int pipeline : fixed_or(request_.pipeline, divisors(devices_))) {
-        const int context = request_.context.value_or(1);
-        const std::int64_t others = std::int64_t{tensor} * pipeline * context;
-        if (!request_.data && devices_ % others != 0) continue;
-        const int data = request_.data.value_or(static_cast<int>(devices_ / others));
-        Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
-        for (const int expert : expert_choices(layout)) {
-          layout.expert = expert;
-          // Plumb's own executor divides every expert like an MLP.
-          const bool like_mlp = !training_.stack && model_.experts > 0;
-          layout.expert_tensor = request_.expert_tensor.value_or(like_mlp ? tensor : 1);
-          degrees(layout);
-        }
+        for (const int context : context_choices(tensor, pipeline)) expert_degrees(tensor, pipeline, context);
       }
     }
     if (result_.layouts.empty() && result_.conflicts.empty()) {
@@ -92,6 +104,35 @@ class Enumerator {
   }
 
  private:
+  /// Frameworks divide sequences. The one of three fixed degrees is that of whole sequences.
+  std::vector<int> context_choices(int tensor, int pipeline) const {
+    if (request_.context) return {*request_.context};
+    const bool fixed = request_.data && request_.tensor && request_.pipeline;
+    const bool whole =
+        model_.graph || is_of_own_executor(training_) || (training_.stack && !training_.stack->can.context);
+    const std::int64_t others = std::int64_t{tensor} * pipeline;
+    if (fixed || whole || devices_ % others != 0) return {1};
+    std::vector<int> choices = divisors(static_cast<int>(devices_ / others));
+    std::erase_if(choices, [&](int context) {
+      return context > 1 && (training_.sequence % context != 0 || training_.sequence / context < kShortestSlice);
+    });
+    return choices;
+  }
+
+  void expert_degrees(int tensor, int pipeline, int context) {
+    const std::int64_t others = std::int64_t{tensor} * pipeline * context;
+    if (!request_.data && devices_ % others != 0) return;
+    const int data = request_.data.value_or(static_cast<int>(devices_ / others));
+    Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
+    for (const int expert : expert_choices(layout)) {
+      layout.expert = expert;
+      // Plumb's own executor divides every expert like an MLP.
+      const bool like_mlp = !training_.stack && model_.experts > 0;
+      layout.expert_tensor = request_.expert_tensor.value_or(like_mlp ? tensor : 1);
+      degrees(layout);
+    }
+  }
+
   /// All degrees that divide the experts and the ranks of a stage; 1 where there are none.
   std::vector<int> expert_choices(const Layout& layout) const {
     if (request_.expert) return {*request_.expert};
@@ -127,7 +168,8 @@ class Enumerator {
                *layout_conflict(model_, training_, devices_, layout));
       return;
     }
-    for (const ScheduleChoice& choice : schedule_choices(model_, layout.pipeline, request_)) {
+    for (const ScheduleChoice& choice :
+         schedule_choices(model_, training_.stack ? &*training_.stack : nullptr, layout.pipeline, request_)) {
       layout.schedule = choice.name;
       layout.chunks = choice.chunks;
       layout.group = request_.group.value_or(0);
@@ -174,6 +216,8 @@ class Enumerator {
                       .shard = request_.shard,
                       .sequence_parallel = sequence_parallel},
                      std::move(*reason));
+          } else if (auto closed = closed_by_stack(pricing_, request_, layout)) {
+            conflict(std::move(closed->layout), std::move(closed->reason));
           } else {
             result_.layouts.push_back(layout);
             if (result_.layouts.size() > kMostLayouts)
@@ -198,6 +242,7 @@ class Enumerator {
     return training;
   }
 
+  const Pricing& pricing_;
   const ModelSpec& model_;
   const TrainingSpec& training_;
   int devices_;
@@ -208,9 +253,8 @@ class Enumerator {
 
 }  // namespace
 
-Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& training, int devices,
-                              const LayoutRequest& request) {
-  return Enumerator(model, training, devices, request).run();
+Enumeration enumerate_layouts(const Pricing& pricing, const LayoutRequest& request) {
+  return Enumerator(pricing, request).run();
 }
 
 }}  // namespace plumb::planner

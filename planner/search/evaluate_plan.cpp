@@ -21,16 +21,6 @@ std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
       .layout = plan.layout, .infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict), .exists = false};
 }
 
-/// True if the network is the cluster's own with nothing wrong with it.
-bool is_plain(const NetworkOptions& network) {
-  return network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty() && !network.topology;
-}
-
-bool is_long_run(const Plan& plan) {
-  constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
-  return microbatches_of(plan.training, plan.layout) * plan.layout.pipeline >= kLongRun;
-}
-
 /// Returns why the layout does not fit devices and hosts; empty if it does.
 std::string why_too_large(Pricing& pricing, const Plan& plan, const Evaluation& evaluation) {
   if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, plan.cluster.device)) {
@@ -46,15 +36,26 @@ std::string why_too_large(Pricing& pricing, const Plan& plan, const Evaluation& 
 
 }  // namespace
 
+Plan plan_of(const Pricing& pricing, const Evaluation& evaluation, const std::optional<Schedule>& order) {
+  Layout layout = evaluation.layout;
+  layout.split = evaluation.priced.split;
+  if (order) layout.schedule = order->name;
+  TrainingSpec training = pricing.training_in(layout);
+  return {.model = pricing.model(),
+          .cluster = pricing.cluster(),
+          .training = std::move(training),
+          .layout = std::move(layout),
+          .order = order,
+          .prediction = prediction_of(evaluation)};
+}
+
 Evaluation evaluate(Pricing& pricing, const Plan& plan, std::optional<PricedLayout> priced,
                     const EvaluationOptions& options) {
   if (auto told = evaluation_of_conflict(plan)) return std::move(*told);
-  const bool only_sums = !plan.order && !options.simulation.record_timeline && is_long_run(plan) &&
-                         (!options.network || is_plain(*options.network));
-  const Schedule order = only_sums ? short_order_of(plan.training, plan.layout) : order_of(plan);
+  const Schedule order = plan.order ? order_of(plan) : short_order_of(plan.training, plan.layout);
   if (!priced) priced = price_layout(pricing, plan.layout, order);
-  Evaluation result = only_sums ? evaluate_sums(pricing, plan.layout, std::move(*priced), options.simulation.sends)
-                                : evaluate(pricing, plan.layout, std::move(*priced), order, options);
+  Evaluation result = plan.order ? evaluate(pricing, plan.layout, std::move(*priced), order, options)
+                                 : evaluate(pricing, plan.layout, std::move(*priced), options);
   result.infeasible = why_too_large(pricing, plan, result);
   return result;
 }

@@ -9,7 +9,7 @@
 #include "planner/evaluate/host_offload.h"
 #include "planner/evaluate/layout_order.h"
 #include "planner/search/enumerate.h"
-#include "planner/search/layout_conflict.h"
+#include "planner/search/stack_conflict.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
 
@@ -85,8 +85,7 @@ struct Closest {
 Closest closest_layout(Pricing& pricing, const LayoutRequest& fixed) {
   FitAdvisor advisor(pricing, fixed);
   Closest closest;
-  const Enumeration found =
-      enumerate_layouts(pricing.model(), pricing.training(), pricing.cluster().devices, frugal(fixed));
+  const Enumeration found = enumerate_layouts(pricing, frugal(fixed));
   for (const Layout& layout : found.layouts) {
     const auto shortfall = advisor.shortfall_of(layout);
     if (!shortfall) return {.layout = layout};
@@ -138,11 +137,15 @@ FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) {
   return it->second;
 }
 
+PricedLayout FitAdvisor::price(const Layout& layout) {
+  const OrderOfLayout& order = order_of_layout(layout);
+  return price_layout(pricing_, layout, order.stages, order.prices);
+}
+
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
   const auto known = shortfalls_.find(to_text(layout));
   if (known != shortfalls_.end()) return known->second;
-  const OrderOfLayout& order = order_of_layout(layout);
-  return shortfall_of(layout, price_layout(pricing_, layout, order.stages, order.prices));
+  return shortfall_of(layout, price(layout));
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
@@ -161,7 +164,7 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, co
 
 bool FitAdvisor::fits(const Layout& layout) {
   if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout)) return false;
-  return !shortfall_of(layout);
+  return !closed_by_stack(pricing_, fixed_, layout) && !shortfall_of(layout);
 }
 
 std::string FitAdvisor::nearest_change(const Layout& layout) {

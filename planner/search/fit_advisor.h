@@ -25,6 +25,9 @@ class FitAdvisor {
   /// `pricing` must outlive it. Keys that `fixed` names are never advised to change.
   FitAdvisor(Pricing& pricing, LayoutRequest fixed) : pricing_(pricing), fixed_(std::move(fixed)) {}
 
+  /// Returns price_layout() of the layout in its order, whose facts are worked out once for all layouts that share it.
+  PricedLayout price(const Layout& layout);
+
   /// Returns by how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does. `priced`
   /// are its prices where they are at hand.
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout);

@@ -10,6 +10,12 @@
 
 namespace plumb { inline namespace planner {
 
+/// Layouts by the keys that decide, which lost; and why.
+struct Rejection {
+  LayoutRequest layout;
+  std::string reason;
+};
+
 /// Returns one sentence with the remedy, or nothing if the layout can exist for that model, training and number of
 /// devices: the degrees multiply to the devices, tensor parallelism divides heads, kv heads and feed-forward (the
 /// vocabulary is padded) and under sequence parallelism the sequence, there is a layer for each stage, the batch

@@ -1,169 +1,153 @@
 #include "planner/search/search.h"
 
 #include <algorithm>
-#include <tuple>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "planner/evaluate/host_offload.h"
-#include "planner/search/bounds.h"
-#include "planner/search/fit_advisor.h"
-#include "schedules/generators/catalogue.h"
+#include "planner/search/candidates.h"
+#include "planner/search/other_values.h"
 
 namespace plumb { inline namespace planner {
 namespace {
 
-/// The schedule of a layout with few micro-batches: its stages, where they lie, and which operations it has. One is
-/// enough unless micro-batches enter at both ends: such schedules show all of their operations with two a rank.
-Schedule skeleton_of(const Layout& layout) {
-  const CatalogueEntry& entry = catalogue_entry(layout.schedule);
-  return make_schedule(layout.schedule, {.ranks = layout.pipeline,
-                                         .microbatches = entry.both_ends ? 2 * layout.pipeline : 1,
-                                         .chunks = layout.chunks,
-                                         .group = layout.group});
-}
+/// One search, from the layouts that are open to the ranking.
+class Search {
+ public:
+  Search(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options,
+         const std::optional<Schedule>& order)
+      : pricing_(pricing), options_(options), order_(order), candidates_(pricing, request, order) {}
 
-struct BoundedLayout {
-  SimTime bound{0};
-  std::size_t index = 0;  ///< in the enumeration
+  SearchResult run() {
+    CandidateQueue waiting(candidates_);
+    for (std::size_t index = 0; index < candidates_.size(); ++index) waiting.push(index);
+    while (!waiting.empty() && std::ssize(rows_) < options_.keep) {
+      const std::size_t index = waiting.take_first();
+      if (const auto row = row_of(index))
+        join(*row, index);
+      else if (candidates_[index].known == Known::kShared)
+        add_row(index);
+      else {
+        candidates_.learn_more(index);
+        waiting.push(index);
+      }
+    }
+    while (!waiting.empty() && !rows_.empty()) {
+      const std::size_t index = waiting.take_first();
+      if (!is_close(index, rows_.back())) break;
+      if (const auto row = row_of(index)) join(*row, index);
+    }
+    count();
+    if (rows_.empty()) result_.infeasible = infeasible_sentence();
+    if (options_.by_key && !rows_.empty()) result_.other_values = other_values(candidates_, rows_.front());
+    result_.conflicts = candidates_.conflicts();
+    if (options_.explain) list_losers();
+    for (const std::size_t row : rows_) result_.ranked.push_back(candidates_.take_evaluation(row));
+    return std::move(result_);
+  }
+
+ private:
+  /// Returns the row of the candidate's family; nothing if it has none yet.
+  std::optional<std::size_t> row_of(std::size_t index) const {
+    const auto row = std::ranges::find(rows_of_families_, family_of(candidates_.layout(index)));
+    if (row == rows_of_families_.end()) return std::nullopt;
+    return static_cast<std::size_t>(row - rows_of_families_.begin());
+  }
+
+  void add_row(std::size_t index) {
+    rows_.push_back(index);
+    rows_of_families_.push_back(family_of(candidates_.layout(index)));
+    result_.variants.emplace_back();
+  }
+
+  /// Adds the candidate to the variants of that row if it fits and takes nearly the same.
+  void join(std::size_t row, std::size_t index) {
+    while (candidates_[index].known < Known::kPrivate && is_close(index, rows_[row])) candidates_.learn_more(index);
+    if (is_close(index, rows_[row])) result_.variants[row].push_back(candidates_.layout(index));
+  }
+
+  /// True if the candidate may take nearly the same as that row's.
+  bool is_close(std::size_t index, std::size_t row) const {
+    return candidates_[index].known != Known::kOut &&
+           to_seconds(candidates_[index].time) <= (1 + kNearlyTheSame) * to_seconds(candidates_[row].time);
+  }
+
+  void count() {
+    SearchCounts& counts = result_.counts;
+    counts.enumerated = static_cast<std::int64_t>(candidates_.size());
+    counts.conflicts = std::ssize(candidates_.conflicts());
+    for (std::size_t index = 0; index < candidates_.size(); ++index) {
+      const Known known = candidates_[index].known;
+      ++(known == Known::kOut ? counts.too_large : known == Known::kShared ? counts.simulated : counts.outrun);
+      if (known != Known::kWork) ++counts.priced;
+    }
+  }
+
+  /// Lists what each layout takes that is no row, or why it does not fit.
+  void list_losers() {
+    for (std::size_t index = 0; index < candidates_.size(); ++index) {
+      if (std::ranges::find(rows_, index) != rows_.end()) continue;
+      const Candidate& candidate = candidates_[index];
+      std::string reason;
+      if (candidate.known == Known::kOut) {
+        reason = candidates_.why_out(index);
+      } else {
+        reason = fmt::format("it takes {}{:.4g} s", candidate.known == Known::kShared ? "" : "at least ",
+                             to_seconds(candidate.time).count());
+      }
+      result_.losers.push_back({request_of(candidates_.layout(index)), std::move(reason)});
+    }
+  }
+
+  std::string infeasible_sentence() {
+    if (candidates_.size() == 0 && !order_) {
+      const Rejection& first = candidates_.conflicts().front();
+      return fmt::format("no layout can exist; {}: {}", to_text(first.layout), first.reason);
+    }
+    const auto closest = closest_of(candidates_, [](const Layout&) { return true; });
+    if (closest) {
+      return fmt::format("no layout fits; the closest is {}: {}", to_text(candidates_.layout(*closest)),
+                         candidates_.why_out(*closest));
+    }
+    if (result_.counts.too_large > 0) return "no layout fits: the hosts cannot hold what is offloaded; use more nodes";
+    return fmt::format(
+        "schedule {} has {} micro-batches, which no layout that can exist makes of a batch of {}: give a multiple of "
+        "{} as --global-batch, with dp x mbs = --global-batch / {}",
+        order_->name, order_->microbatches, pricing_.training().global_batch, order_->microbatches,
+        order_->microbatches);
+  }
+
+  Pricing& pricing_;
+  const SearchOptions& options_;
+  const std::optional<Schedule>& order_;
+  Candidates candidates_;
+  std::vector<std::size_t> rows_;                ///< indices of candidates
+  std::vector<LayoutRequest> rows_of_families_;  ///< [row]
+  SearchResult result_;
 };
-
-std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>& layouts) {
-  std::vector<BoundedLayout> bounded;
-  Schedule skeleton;
-  StageOrder order;
-  BoundOrder bound;
-  for (std::size_t i = 0; i < layouts.size(); ++i) {
-    const Layout& layout = layouts[i];
-    const bool same = i > 0 && std::tie(layout.schedule, layout.pipeline, layout.chunks, layout.group) ==
-                                   std::tie(layouts[i - 1].schedule, layouts[i - 1].pipeline, layouts[i - 1].chunks,
-                                            layouts[i - 1].group);
-    if (!same) {
-      skeleton = skeleton_of(layout);
-      order = stage_order(skeleton);
-      bound = bound_order(skeleton);
-    }
-    const PricedLayout priced = price_layout(pricing, layout, skeleton, order);
-    bounded.push_back({step_time_lower_bound({priced.kinds, priced.kind_of_stage}, bound,
-                                             microbatches_of(pricing.training(), layout)),
-                       i});
-  }
-  std::ranges::stable_sort(bounded, {}, &BoundedLayout::bound);
-  return bounded;
-}
-
-struct KeptLayout {
-  std::size_t index = 0;  ///< in the enumeration
-  Evaluation evaluation;
-};
-
-SimTime makespan_of(const KeptLayout& kept) {
-  return kept.evaluation.simulation.makespan;
-}
-
-void insert_ranked(std::vector<KeptLayout>& kept, KeptLayout candidate, int limit) {
-  const auto key = [](const KeptLayout& k) { return std::tuple(makespan_of(k), k.index); };
-  const auto place = std::ranges::upper_bound(kept, key(candidate), {}, key);
-  kept.insert(place, std::move(candidate));
-  if (static_cast<int>(kept.size()) > limit) kept.pop_back();
-}
-
-std::string infeasible_sentence(FitAdvisor& advisor, const Enumeration& found,
-                                const std::optional<std::pair<Layout, MemoryShortfall>>& closest) {
-  if (found.layouts.empty()) {
-    const Rejection& first = found.conflicts.front();
-    return fmt::format("no layout can exist; {}: {}", to_text(first.layout), first.reason);
-  }
-  return fmt::format("no layout fits; the closest is {}: {}; {}", to_text(closest->first), to_text(closest->second),
-                     advisor.nearest_change(closest->first));
-}
-
-/// Returns why the hosts cannot hold the offloaded state; nothing if they can, or nothing is offloaded.
-std::optional<std::string> host_conflict(const Pricing& pricing, const Evaluation& evaluation) {
-  const Layout& layout = evaluation.layout;
-  if (layout.offload == Offload{}) return std::nullopt;
-  const Schedule order = order_of(pricing.training(), layout);
-  return host_shortfall(
-      pricing.cluster(), layout,
-      host_bytes_by_rank(evaluation.costs, host_optimizer_bytes_by_stage(evaluation.priced), layout, order));
-}
-
-SearchResult search_as_asked(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options) {
-  const DeviceSpec& device = pricing.cluster().device;
-  Enumeration found = enumerate_layouts(pricing.model(), pricing.training(), pricing.cluster().devices, request);
-  FitAdvisor advisor(pricing, request);
-  SearchResult result;
-  result.counts.enumerated = static_cast<std::int64_t>(found.layouts.size());
-  result.counts.conflicts = static_cast<std::int64_t>(found.conflicts.size());
-
-  std::vector<KeptLayout> kept;
-  std::optional<std::pair<Layout, MemoryShortfall>> closest;
-  std::vector<Rejection> losers;
-  const auto lose = [&](const Layout& layout, std::string reason) {
-    if (options.explain) losers.push_back({request_of(layout), std::move(reason)});
-  };
-  const auto too_large = [&](const Layout& layout, const MemoryShortfall& shortfall) {
-    ++result.counts.too_large;
-    if (!closest || shortfall.missing_bytes < closest->second.missing_bytes) closest = {layout, shortfall};
-    if (options.explain) {
-      lose(layout, fmt::format("{}: {}", to_text(shortfall), advisor.nearest_change(layout)));
-    }
-  };
-
-  for (const BoundedLayout& bounded : by_bound(pricing, found.layouts)) {
-    const Layout& layout = found.layouts[bounded.index];
-    if (static_cast<int>(kept.size()) == options.keep && bounded.bound >= makespan_of(kept.back())) {
-      ++result.counts.outrun;
-      lose(layout, fmt::format("it takes at least {:.4g} s, and the best takes {:.4g} s",
-                               to_seconds(bounded.bound).count(), to_seconds(makespan_of(kept.front())).count()));
-      continue;
-    }
-    PricedLayout priced = price_layout(pricing, layout, short_order_of(pricing.training(), layout));
-    if (const auto shortfall = advisor.shortfall_of(layout, priced)) {
-      too_large(layout, *shortfall);
-      continue;
-    }
-    Evaluation evaluation = evaluate_sums(pricing, layout, std::move(priced));
-    ++result.counts.simulated;
-    if (const auto shortfall =
-            memory_shortfall(evaluation.simulation.peak_memory_bytes, device, pricing.memory_headroom(layout))) {
-      too_large(layout, *shortfall);
-      continue;
-    }
-    if (auto reason = host_conflict(pricing, evaluation)) {
-      ++result.counts.too_large;
-      lose(layout, std::move(*reason));
-      continue;
-    }
-    lose(layout, fmt::format("it takes {:.4g} s", to_seconds(evaluation.simulation.makespan).count()));
-    insert_ranked(kept, {.index = bounded.index, .evaluation = std::move(evaluation)}, options.keep);
-  }
-
-  for (KeptLayout& candidate : kept) {
-    std::erase_if(losers,
-                  [&](const Rejection& loser) { return loser.layout == request_of(candidate.evaluation.layout); });
-    result.ranked.push_back(std::move(candidate.evaluation));
-  }
-  if (result.ranked.empty()) {
-    const bool devices_suffice = !found.layouts.empty() && !closest;
-    result.infeasible = devices_suffice ? "no layout fits: the hosts cannot hold what is offloaded; use more nodes"
-                                        : infeasible_sentence(advisor, found, closest);
-  }
-  result.rejections = std::move(found.conflicts);
-  std::ranges::move(losers, std::back_inserter(result.rejections));
-  return result;
-}
 
 }  // namespace
 
-SearchResult search_layouts(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options) {
-  SearchResult result = search_as_asked(pricing, request, options);
+LayoutRequest family_of(const Layout& layout) {
+  return {.data = layout.data,
+          .tensor = layout.tensor,
+          .pipeline = layout.pipeline,
+          .context = layout.context,
+          .expert = layout.expert,
+          .expert_tensor = layout.expert_tensor,
+          .microbatch = layout.microbatch};
+}
+
+SearchResult search_layouts(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options,
+                            const std::optional<Schedule>& order) {
+  SearchResult result = Search(pricing, request, options, order).run();
   if (request.offload || !pricing.cluster().host || result.counts.too_large == 0) return result;
   for (const Offload offload : {Offload{.optimizer = true}, Offload{.optimizer = true, .activations = true}}) {
     if (!result.ranked.empty()) break;
     LayoutRequest offloading = request;
     offloading.offload = offload;
-    SearchResult other = search_as_asked(pricing, offloading, options);
+    SearchResult other = Search(pricing, offloading, options, order).run();
     if (!other.ranked.empty()) result = std::move(other);
   }
   return result;

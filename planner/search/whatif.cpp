@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/search/best_layouts.h"
 #include "planner/search/evaluate_plan.h"
+#include "planner/search/search.h"
 #include "schedules/error.h"
 #include "schedules/limits.h"
 #include "schedules/nearest_name.h"
@@ -81,7 +81,7 @@ WhatIfRow evaluated_row(const Plan& plan, const WhatIfOptions& options) {
 
 WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed, const WhatIfOptions& options) {
   Pricing pricing(plan.model, plan.cluster, plan.training);
-  SearchResult found = best_layouts(pricing, fixed, {.keep = 1}, std::nullopt);
+  SearchResult found = search_layouts(pricing, fixed, {.keep = 1});
   if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
   const Plan best = plan_of(pricing, found.ranked.front(), std::nullopt);
   WhatIfRow row{.layout = best.layout, .prediction = best.prediction};

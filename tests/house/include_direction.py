@@ -64,7 +64,7 @@ ROOMS = {
                       "planner/price/memory", "planner/spec"],
     "planner/evaluate": ["planner/partition", "planner/price", "planner/price/collective", "planner/price/layer",
                          "planner/price/memory", "planner/spec"],
-    "planner/search": ["planner/evaluate", "planner/price/layer", "planner/spec"],
+    "planner/search": ["planner/evaluate", "planner/price", "planner/price/layer", "planner/spec"],
     "planner/calibrate": ["planner/price/collective", "planner/price/kernel", "planner/search", "planner/spec"],
     "planner/score": ["planner/evaluate", "planner/price/collective", "planner/price/framework",
                       "planner/price/layer", "planner/price/memory", "planner/search", "planner/spec"],

@@ -37,6 +37,46 @@ class Defaults(CommandLineTest):
         tight = self.json(*question, "--headroom", 0.9)["best"]["prediction"]["peak_memory_bytes"]
         self.assertLess(1.9 * max(tight), 80 * 2**30)
 
+    def test_the_best_is_the_best_on_shared_links_however_many_are_listed(self):
+        for question in (("llama-2-13b", "l40s:32", "--global-batch", 256, "--stack", "torchtitan"),
+                         ("deepseek-v2", "h100:256", "--global-batch", 1024, "--stack", "nemo-moe")):
+            answers = [self.json("plan", *question, "--top", top) for top in (1, 2, 5)]
+            for answer in answers:
+                self.assertEqual(answer["best"]["layout"], answers[0]["best"]["layout"])
+                times = [row["prediction"]["step_time_s"] for row in answer["ranked"]]
+                self.assertEqual(times, sorted(times))
+        plan = self.folder / "plan.json"
+        self.done("plan", "llama-2-13b", "l40s:32", "--global-batch", 256, "--stack", "torchtitan", "-o", plan)
+        row, = self.json("whatif", plan, "--vary", "training.global_batch=256", "--replan")["rows"]
+        self.assertEqual(row["prediction"]["step_time_s"],
+                         json.loads(plan.read_text())["prediction"]["step_time_s"])
+
+    def test_a_framework_is_offered_what_it_runs_and_asked_layouts_get_a_note(self):
+        question = ("megatron-1t", "a100:3072", "--global-batch", 3072, "--stack", "megatron-lm-2021")
+        best = self.json("plan", *question, "--top", 1)["best"]["layout"]
+        self.assertEqual(best["zero"], 0)
+        self.assertLessEqual(best["tp"], 8)
+        for verb in ("plan", "simulate"):
+            asked = plumb(verb, "llama-2-7b", "a100:64", "--global-batch", 256, "--stack", "megatron-lm-2021", "--layout",
+                          "tp=1,pp=1,zero=3,mbs=1,recompute=full")
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertIn("stack megatron-lm-2021 has no ZeRO 3: give zero=0; what is predicted is how it would run",
+                          asked.stderr)
+
+    def test_explain_is_a_page_by_key_and_opens_a_family(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128)
+        page = self.done(*question, "--explain")
+        self.assertLess(len(page.splitlines()), 100)
+        self.assertRegex(page, r"tp=4 +[\d.]+ s +[\d.]+ % +[A-Za-z -]+ [\d.]+ m?s +dp=\d+,tp=4,pp=1")
+        self.assertRegex(page, "stack nemo has no ZeRO 2: give zero=0 or 1")
+        others = self.json(*question, "--explain")["other_values"]
+        self.assertTrue(all(other["step_time_s"] or other["missing_bytes"] for other in others))
+        family = self.done(*question, "--explain", "tp=2,pp=2,mbs=1")
+        for line in family.split("the other layouts:\n")[1].split("\n\n")[0].splitlines():
+            self.assertIn("tp=2,pp=2", line)
+            self.assertRegex(line, "it takes|lacks")
+        self.refused(2, *question, "--explain", "family", says=["KEY=VALUE"])
+
     def test_fp8_that_is_slower_than_bf16_says_why(self):
         question = ("simulate", "qwen3-30b-a3b", "h100:16", "--global-batch", 256, "--layout", "ep=8,mbs=1")
         said = plumb(*question, "--precision", "fp8")

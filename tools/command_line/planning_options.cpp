@@ -57,7 +57,15 @@ void add_plan(CLI::App& app, Chosen& chosen) {
                    "share of a predicted peak of memory that stays free besides (default: the stack's own, from runs "
                    "that took more than predicted)")
       ->check(CLI::Range(0.0, 1.0));
-  verb->add_flag("--explain", arguments->explain, "say why each of the others lost");
+  verb->add_option_function<std::string>(
+          "--explain",
+          [given = arguments.get()](const std::string& family) {
+            given->explain = true;
+            given->family = family;
+          },
+          "say what every other value of each key costs; with a FAMILY, as in tp=8,pp=4, why each of its layouts lost")
+      ->expected(0, 1)
+      ->type_name("[FAMILY]");
   verb->add_option("-o,--output", arguments->output, "write the plan to a file");
   add_json(verb, arguments->json);
 }

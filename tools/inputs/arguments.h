@@ -36,7 +36,8 @@ struct QuestionArguments {
 struct PlanArguments {
   QuestionArguments question;
   int top = 5;
-  bool explain = false;
+  bool explain = false;  ///< say what other values of each key cost
+  std::string family;    ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
   std::string output;
   bool json = false;
 };

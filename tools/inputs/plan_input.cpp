@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/search/evaluate_plan.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/schedule_input.h"
@@ -53,7 +54,7 @@ PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOption
   const LayoutRequest request = layout_input(question);
   PlannedQuestion planned{.pricing = Pricing(model, cluster, training, assumable_stacks(question)),
                           .order = std::move(order)};
-  planned.search = best_layouts(planned.pricing, request, options, planned.order);
+  planned.search = search_layouts(planned.pricing, request, options, planned.order);
   if (!planned.search.ranked.empty() && !request.offload)
     planned.switched = offload_text(planned.search.ranked.front().layout);
   return planned;

@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "planner/search/best_layouts.h"
+#include "planner/search/plan.h"
+#include "planner/search/search.h"
 #include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {
@@ -21,7 +22,7 @@ struct PlannedQuestion {
 };
 
 /// Searches the keys of the layout that the question leaves open. The layout's schedule may be a file. Throws as
-/// schedule_input and best_layouts do.
+/// schedule_input and search_layouts do.
 PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options);
 
 /// The plan of a layout that was found.

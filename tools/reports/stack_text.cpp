@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/search/stack_conflict.h"
+
 namespace plumb { inline namespace tools {
 
 std::string stack_text(const TrainingSpec& training) {
@@ -12,6 +14,13 @@ std::string stack_text(const TrainingSpec& training) {
   const bool named = is_quantized(training.precision) && !recipe.empty();
   return fmt::format("stack {}{}{}", training.stack->name, named ? fmt::format(" ({})", recipe) : "",
                      why.empty() ? "" : fmt::format(", assumed: {}", why));
+}
+
+std::vector<std::string> stack_notes(const Pricing& pricing, const Layout& layout) {
+  std::vector<std::string> notes;
+  for (const Rejection& broken : stack_conflicts(pricing, layout))
+    notes.push_back(fmt::format("note: {}; what is predicted is how it would run", broken.reason));
+  return notes;
 }
 
 void add_stack(nlohmann::ordered_json& answer, const TrainingSpec& training) {

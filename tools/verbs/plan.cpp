@@ -8,6 +8,7 @@
 #include "tools/inputs/plan_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
 #include "tools/reports/stack_text.h"
@@ -36,7 +37,9 @@ std::string ranking_text(const PlannedQuestion& planned) {
   const std::string first = name_of(planned.search.ranked.front());
   const bool differ = !std::ranges::all_of(planned.search.ranked, [&](const auto& r) { return name_of(r) == first; });
   if (differ) table.head.emplace_back("stack");
-  for (const Evaluation& ranked : planned.search.ranked) {
+  table.head.emplace_back("variants");
+  for (std::size_t row = 0; row < planned.search.ranked.size(); ++row) {
+    const Evaluation& ranked = planned.search.ranked[row];
     const StepSums& step = ranked.simulation;
     const StepRates& rates = ranked.rates;
     const std::int64_t peak = *std::ranges::max_element(step.peak_memory_bytes);
@@ -46,6 +49,7 @@ std::string ranking_text(const PlannedQuestion& planned) {
                           fmt::format("{:.0f}", sequences ? rates.tokens_per_second : rates.samples_per_second),
                           bytes_text(static_cast<double>(peak))});
     if (differ) table.rows.back().push_back(name_of(ranked));
+    table.rows.back().push_back(variants_text(ranked.layout, planned.search.variants[row]));
   }
   return to_text(table);
 }
@@ -53,6 +57,17 @@ std::string ranking_text(const PlannedQuestion& planned) {
 std::string batch_text(const Plan& plan) {
   if (!has_sequence(plan.model)) return fmt::format("{} samples", plan.training.global_batch);
   return fmt::format("{} sequences of {} tokens", plan.training.global_batch, plan.training.sequence);
+}
+
+/// Returns the number of rows whose step is no longer than runs of the best may be.
+std::int64_t rows_within(const PlannedQuestion& planned, const Plan& best) {
+  const Seconds longest{best.prediction->intervals->step_time.high};
+  return std::ranges::count_if(planned.search.ranked,
+                               [&](const Evaluation& row) { return step_time(row.simulation) <= longest; });
+}
+
+std::string rows_within_text(std::int64_t rows) {
+  return rows < 2 ? "" : fmt::format("rows 1 to {} lie in that interval: runs may rank them otherwise\n", rows);
 }
 
 /// Says which share of a peak the search has kept free; empty where it kept none.
@@ -64,17 +79,25 @@ std::string headroom_text(const PlannedQuestion& planned) {
 
 std::string counts_text(const SearchCounts& counts) {
   return fmt::format(
-      "{} layouts considered: {} simulated, {} too large, {} could not be faster than those kept; {} kinds cannot "
-      "exist "
-      "(--explain names them)\n",
-      counts.enumerated, counts.simulated, counts.too_large, counts.outrun, counts.conflicts);
+      "{} layouts considered: {} priced, {} of them too large and {} simulated on shared links; the others could not "
+      "be "
+      "faster. {} kinds cannot exist or are not run by the framework (--explain names them)\n",
+      counts.enumerated, counts.priced, counts.too_large, counts.simulated, counts.conflicts);
 }
 
-std::string rejections_text(const SearchResult& search) {
-  std::string text = "\nwhy the others lost:\n";
-  for (const Rejection& rejection : search.rejections)
-    text += fmt::format("  {}: {}\n", to_text(rejection.layout), rejection.reason);
-  return text;
+std::string explanation_text(const PlannedQuestion& planned) {
+  const SearchResult& search = planned.search;
+  std::string text = search.other_values.empty() ? "" : other_values_text(planned.pricing, search);
+  if (!search.losers.empty()) text += "\nthe other layouts:\n";
+  for (const Rejection& loser : search.losers) text += fmt::format("  {}: {}\n", to_text(loser.layout), loser.reason);
+  return text + conflicts_text(search.conflicts);
+}
+
+/// Returns the question with the family's keys fixed, too.
+QuestionArguments question_of(const PlanArguments& arguments) {
+  QuestionArguments question = arguments.question;
+  if (!arguments.family.empty()) question.layout += (question.layout.empty() ? "" : ",") + arguments.family;
+  return question;
 }
 
 Plan with_intervals(Plan plan) {
@@ -95,18 +118,25 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
   ordered_json document = {{"feasible", !ranked.empty()}};
   document["best"] = ranked.empty() ? ordered_json(nullptr) : layout_json(ranked.front());
   document["ranked"] = ordered_json::array();
-  for (const Evaluation& evaluation : ranked) document["ranked"].push_back(layout_json(evaluation));
+  const std::int64_t within =
+      ranked.empty() ? 0 : rows_within(planned, with_intervals(plan_of(planned, ranked.front())));
+  for (std::size_t row = 0; row < ranked.size(); ++row) {
+    document["ranked"].push_back(layout_json(ranked[row]));
+    document["ranked"].back()["within_interval_of_best"] = static_cast<std::int64_t>(row) < within;
+    document["ranked"].back()["variants"] = ordered_json::array();
+    for (const Layout& variant : planned.search.variants[row])
+      document["ranked"].back()["variants"].push_back(to_json(variant));
+  }
   document["infeasible"] =
       planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
-  document["counts"] = {{"considered", c.enumerated},
-                        {"simulated", c.simulated},
-                        {"too_large", c.too_large},
-                        {"outrun", c.outrun},
-                        {"cannot_exist", c.conflicts}};
+  document["counts"] = {{"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},
+                        {"too_large", c.too_large},   {"outrun", c.outrun}, {"cannot_exist", c.conflicts}};
   if (explain) {
+    if (!ranked.empty()) document["other_values"] = other_values_json(planned.pricing, planned.search);
     document["rejections"] = ordered_json::array();
-    for (const Rejection& rejection : planned.search.rejections) {
-      document["rejections"].push_back({{"layout", to_text(rejection.layout)}, {"reason", rejection.reason}});
+    for (const auto* rejections : {&planned.search.conflicts, &planned.search.losers}) {
+      for (const Rejection& one : *rejections)
+        document["rejections"].push_back({{"layout", to_text(one.layout)}, {"reason", one.reason}});
     }
   }
   return document;
@@ -117,10 +147,12 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
 int plan_verb(const PlanArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
   const PlannedQuestion planned =
-      plan_question(arguments.question, {.keep = arguments.top, .explain = arguments.explain});
+      plan_question(question_of(arguments), {.keep = arguments.top,
+                                             .by_key = arguments.explain && arguments.family.empty(),
+                                             .explain = !arguments.family.empty()});
   if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
   if (planned.search.ranked.empty()) {
-    if (arguments.explain && !arguments.json) print_answer(rejections_text(planned.search));
+    if (arguments.explain && !arguments.json) print_answer(explanation_text(planned));
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
     return kInfeasible;
   }
@@ -133,10 +165,12 @@ int plan_verb(const PlanArguments& arguments) {
                              best.cluster.devices, best.cluster.device.name, batch_text(best),
                              precision_name(best.training.precision), stack_text(best.training)));
     print_answer(ranking_text(planned) + fmt::format("\nthe best: {}\n", interval_text(best, fastest.simulation)) +
-                 "\n" + counts_text(planned.search.counts) + headroom_text(planned));
+                 rows_within_text(rows_within(planned, best)) + "\n" + counts_text(planned.search.counts) +
+                 headroom_text(planned));
     for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
-    if (arguments.explain) print_answer(rejections_text(planned.search));
+    if (arguments.explain) print_answer(explanation_text(planned));
   }
+  for (const std::string& note : stack_notes(planned.pricing, fastest.layout)) print_note(note);
   if (const std::string note = slower_than_bf16(best, fastest.simulation); !note.empty()) print_note(note);
   if (!arguments.output.empty()) {
     write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(best, PLUMB_VERSION))));

@@ -238,6 +238,7 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
                 .network = network_of(arguments.network),
                 .receives = arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly});
   if (evaluation.exists) {
+    for (const std::string& note : stack_notes(pricing, plan.layout)) print_note(note);
     if (evaluation.infeasible.empty()) {
       for (const std::string& note : notes_of(evaluation)) print_note(note);
       if (const std::string note = slower_than_bf16(plan, evaluation.simulation); !note.empty()) print_note(note);

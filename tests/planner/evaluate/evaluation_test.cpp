@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "planner/search/best_layouts.h"
 #include "planner/search/enumerate.h"
+#include "planner/search/search.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -14,7 +14,7 @@ TEST_CASE("a prediction without a timeline is the same to the last bit, steady s
   const ClusterSpec cluster = round_cluster(4);
   Pricing pricing(model, cluster, training);
   int steady = 0;
-  const Enumeration found = enumerate_layouts(model, training, cluster.devices, {});
+  const Enumeration found = enumerate_layouts(pricing, {});
   for (std::size_t i = 0; i < found.layouts.size(); i += 7) {
     const Layout& layout = found.layouts[i];
     CAPTURE(to_text(layout));
@@ -30,7 +30,7 @@ TEST_CASE("a prediction without a timeline is the same to the last bit, steady s
 TEST_CASE("prices that are kept give what pricing anew gives, on shared links and with a timeline too") {
   const TrainingSpec training{.global_batch = 32, .sequence = 128};
   Pricing pricing(small_gpt(), round_cluster(8), training);
-  const SearchResult found = best_layouts(pricing, {}, {.keep = 5}, std::nullopt);
+  const SearchResult found = search_layouts(pricing, {}, {.keep = 5});
   REQUIRE(found.ranked.size() == 5);
   for (const Evaluation& ranked : found.ranked) {
     CAPTURE(to_text(ranked.layout));

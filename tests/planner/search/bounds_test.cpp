@@ -15,7 +15,7 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
   const ClusterSpec cluster = round_cluster(8);
   Pricing pricing(model, cluster, training);
   int tight = 0;
-  const Enumeration found = enumerate_layouts(model, training, cluster.devices, {});
+  const Enumeration found = enumerate_layouts(pricing, {});
   REQUIRE(found.layouts.size() > 500);
   for (const Layout& layout : found.layouts) {
     const Schedule order = order_of(training, layout);

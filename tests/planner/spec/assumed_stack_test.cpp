@@ -3,7 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "planner/price/pricing.h"
-#include "planner/search/best_layouts.h"
+#include "planner/search/evaluate_plan.h"
+#include "planner/search/search.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -66,7 +67,7 @@ TEST_CASE("each layout of a search is priced for the framework that is assumed o
   Pricing assuming(model, cluster, training, stacks);
   int differing = 0;
   for (const char* request : {"dp=8,zero=3,mbs=1", "dp=4,tp=2,zero=1,sp=1,mbs=1"}) {
-    const SearchResult found = best_layouts(assuming, parse_layout(request), {.keep = 1}, std::nullopt);
+    const SearchResult found = search_layouts(assuming, parse_layout(request), {.keep = 1});
     REQUIRE(found.ranked.size() == 1);
     const Evaluation& best = found.ranked.front();
     const Plan plan = plan_of(assuming, best, std::nullopt);
@@ -76,7 +77,7 @@ TEST_CASE("each layout of a search is priced for the framework that is assumed o
     TrainingSpec named = training;
     named.stack = stacks.at(plan.training.stack->name);
     Pricing naming(model, cluster, named);
-    const SearchResult same = best_layouts(naming, parse_layout(request), {.keep = 1}, std::nullopt);
+    const SearchResult same = search_layouts(naming, parse_layout(request), {.keep = 1});
     REQUIRE(same.ranked.size() == 1);
     CHECK(same.ranked.front().simulation.makespan == best.simulation.makespan);
     differing += plan.training.stack->name == "nemo" ? 1 : 0;
@@ -87,8 +88,7 @@ TEST_CASE("each layout of a search is priced for the framework that is assumed o
 TEST_CASE("a model that Plumb's own executor does not run can be planned for the assumed framework") {
   Pricing assuming(preset_model("deepseek-v3"), preset_cluster("h100:256"), {.global_batch = 512, .sequence = 4096},
                    preset_stacks());
-  const SearchResult found =
-      best_layouts(assuming, parse_layout("pp=8,ep=32,tp=1,v=1,mbs=1,zero=1"), {.keep = 1}, std::nullopt);
+  const SearchResult found = search_layouts(assuming, parse_layout("pp=8,ep=32,tp=1,v=1,mbs=1,zero=1"), {.keep = 1});
   REQUIRE_FALSE(found.ranked.empty());
   CHECK(assuming.stack_of(found.ranked.front().layout)->name == "nemo-moe");
 }

@@ -1,0 +1,47 @@
+#include "planner/search/work_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// Stages are priced in whole picoseconds, and their layers are summed up in another order.
+constexpr double kLessRounding = 1 - 1e-5;
+
+}  // namespace
+
+WorkBounds::WorkBounds(Pricing& pricing) : pricing_(pricing) {
+  const GraphTables* graph = pricing.graph();
+  for (const int kind : graph != nullptr ? graph->kind_of_node : pricing.kind_of_layer()) {
+    auto place = std::ranges::find(layers_, kind, &KindCount::kind);
+    if (place == layers_.end()) place = layers_.insert(place, {.kind = kind});
+    ++place->count;
+  }
+}
+
+SimTime WorkBounds::lower_bound(const Layout& layout, const BoundOrder& order) {
+  if (!order.backwards) return SimTime{0};
+  const std::vector<InnerGroups>& groups = pricing_.placements(layout).inner;
+  const auto [alike, first_use] = alike_.try_emplace(&groups);
+  if (first_use) {
+    alike->second = std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });
+  }
+  if (!alike->second) return SimTime{0};
+  const std::vector<LayerPrice>& prices = pricing_.layer_prices(layout, groups.front());
+  const auto [known, added] = known_.try_emplace({&prices, layout.recompute});
+  if (added) known->second = seconds_of_microbatch(prices, layout.recompute);
+  const auto microbatches = static_cast<double>(microbatches_of(pricing_.training(), layout));
+  const bool waits = order.rank.size() == order.first_stage.size() && !order.split && !order.lanes;
+  const double times =
+      waits ? 1 / (1 - std::pow(1 - 1 / microbatches, layout.pipeline)) : microbatches / layout.pipeline;
+  const std::chrono::duration<double, std::pico> of_rank = known->second * times;
+  return at_most_latest(kLessRounding * of_rank.count());
+}
+
+Seconds WorkBounds::seconds_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute) {
+  const StagePasses passes = stage_passes(layers_, prices, recompute, {});
+  return total(passes.forward) + std::min(total(passes.backward), total(passes.input_grad) + total(passes.weight_grad));
+}
+
+}}  // namespace plumb::planner

@@ -1,0 +1,46 @@
+#pragma once
+// A time that no layout can beat, before a stage of it is priced: the compute and the collectives of all layers on all
+// micro-batches, shared out over the pipeline ranks as well as any split could. One price of the layers serves hundreds
+// of layouts.
+//
+//   WorkBounds work(pricing);
+//   work.lower_bound(layout, bound_order(schedule))
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "planner/evaluate/stage_passes.h"
+#include "planner/price/pricing.h"
+#include "planner/search/bounds.h"
+#include "planner/spec/layout.h"
+#include "schedules/time.h"
+
+namespace plumb { inline namespace planner {
+
+class WorkBounds {
+ public:
+  /// `pricing` must outlive it.
+  explicit WorkBounds(Pricing& pricing);
+
+  /// Returns a time before which no step of the layout ends. Let T be the forward and backward of all layers for one of
+  /// m micro-batches. It is
+  ///   m T / p                    the mean over the p ranks;
+  ///   T / (1 - (1 - 1/m)^p)      where each rank has one stage, and its last backward waits for those before it: the
+  ///                              ends of the ranks, m t_r + sum of t_q over q < r, cannot all be earlier, as they are
+  ///                              equal where t_r falls by 1 - 1/m from rank to rank.
+  /// The pass of a stage lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages together last as
+  /// long as one stage of all layers, or longer. The bound is 0 where the groups of pipeline ranks are placed
+  /// differently, and for an order without backwards.
+  SimTime lower_bound(const Layout& layout, const BoundOrder& order);
+
+ private:
+  Seconds seconds_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);
+
+  Pricing& pricing_;
+  std::vector<KindCount> layers_;                          ///< of the whole model
+  std::map<const std::vector<InnerGroups>*, bool> alike_;  ///< [placements] true if all pipeline ranks have the same
+  std::map<std::pair<const std::vector<LayerPrice>*, Recompute>, Seconds> known_;
+};
+
+}}  // namespace plumb::planner

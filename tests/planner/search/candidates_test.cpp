@@ -1,0 +1,76 @@
+#include "planner/search/candidates.h"
+
+#include <array>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "tests/planner/fixtures.h"
+
+namespace plumb::test {
+
+TEST_CASE("what is learned later of a layout's time is never less: work, stages, own links, shared links") {
+  std::mt19937 random(7);
+  struct Question {
+    const char* model;
+    const char* cluster;
+    std::int64_t global_batch;
+    const char* stack;
+    const char* pins;
+  };
+  constexpr std::array kQuestions = {
+      Question{"llama-3-8b", "h100:16", 64, "nemo", "mbs=1"},
+      Question{"llama-2-13b", "l40s:32", 64, "torchtitan", "mbs=2"},
+      Question{"gpt3-175b", "a100-4x200g:64", 64, "megatron-lm-2022", "mbs=1,tp=8"},
+      Question{"mixtral-8x7b", "h100:32", 64, "nemo-moe", "mbs=1,ep=8"},
+      Question{"llama-2-7b", "rtx4090:16", 32, "megatron-core", "mbs=1"},
+      Question{"deepseek-v2", "h100:64", 128, "nemo-moe", "mbs=1,ep=16,tp=2"},
+  };
+  int dearer = 0;
+  for (const Question& question : kQuestions) {
+    CAPTURE(question.model);
+    TrainingSpec training{.global_batch = question.global_batch, .sequence = 2048};
+    training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
+    training.stack->can = {};  // ZeRO 2 and 3 share most
+    ClusterSpec cluster = preset_cluster(question.cluster);
+    cluster.device.memory_bytes *= 8;  // so that few are out
+    Pricing pricing(preset_model(question.model), cluster, training);
+    const std::optional<Schedule> own;
+    Candidates candidates(pricing, parse_layout(question.pins), own);
+    REQUIRE(candidates.size() > 30);
+    for (int draw = 0; draw < 12; ++draw) {
+      const std::size_t index = random() % candidates.size();
+      CAPTURE(to_text(candidates.layout(index)));
+      Candidate before = candidates[index];
+      while (candidates[index].known < Known::kShared) {
+        candidates.learn_more(index);
+        if (candidates[index].known == Known::kOut) break;
+        CHECK(candidates[index].known > before.known);
+        CHECK(candidates[index].time >= before.time);
+        if (candidates[index].known == Known::kShared && candidates[index].time > before.time) ++dearer;
+        before = candidates[index];
+      }
+    }
+  }
+  CHECK(dearer > 10);  // links are shared in some
+}
+
+TEST_CASE("the queue gives the least time first, of equals the first that was enumerated, and none that is out") {
+  const TrainingSpec training{.global_batch = 8, .sequence = 128};
+  Pricing pricing(small_gpt(), round_cluster(4), training);
+  const std::optional<Schedule> own;
+  Candidates candidates(pricing, {}, own);
+  CandidateQueue queue(candidates);
+  for (std::size_t index = candidates.size(); index-- > 0;) queue.push(index);
+  std::pair<SimTime, std::size_t> before{SimTime{-1}, 0};
+  std::size_t taken = 0;
+  for (; !queue.empty(); ++taken) {
+    const std::size_t index = queue.take_first();
+    const std::pair now{candidates[index].time, index};
+    CHECK(before < now);
+    before = now;
+  }
+  CHECK(taken == candidates.size());
+}
+
+}  // namespace plumb::test

@@ -1,0 +1,56 @@
+#include "planner/search/work_bound.h"
+
+#include <doctest/doctest.h>
+
+#include "planner/evaluate/evaluation.h"
+#include "planner/search/enumerate.h"
+#include "tests/planner/fixtures.h"
+
+namespace plumb::test {
+
+TEST_CASE("no simulated step is faster than the work of its layers allows") {
+  const TrainingSpec own{.global_batch = 16, .sequence = 128};
+  TrainingSpec framework = own;
+  framework.stack = parse_stack(source_text("tools/specs/stacks/megatron-core.json"), "megatron-core");
+  framework.stack->host_sharpness = 4;  // a stage's pass is shorter than the sum of its layers'
+  framework.stack->can = {};
+  for (const TrainingSpec& training : {own, framework}) {
+    Pricing pricing(small_gpt(), round_cluster(8), training);
+    WorkBounds work(pricing);
+    int tight = 0;
+    for (const Layout& layout : enumerate_layouts(pricing, {}).layouts) {
+      CAPTURE(to_text(layout));
+      const SimTime bound = work.lower_bound(layout, bound_order(order_of(training, layout)));
+      const SimTime simulated = evaluate_sums(pricing, layout).simulation.makespan;
+      CHECK(bound <= simulated);
+      if (to_seconds(bound) > 0.9 * to_seconds(simulated)) ++tight;
+    }
+    CHECK(tight > 20);  // a bound of 0 would pass the rest
+  }
+}
+
+TEST_CASE("one stage a rank fills and drains the pipeline, whatever the split") {
+  const TrainingSpec training{.global_batch = 4, .sequence = 128};
+  Pricing pricing(small_gpt(), round_cluster(4), training);
+  WorkBounds work(pricing);
+  const auto bound = [&](const Layout& layout) {
+    return to_seconds(work.lower_bound(layout, bound_order(order_of(training, layout)))).count();
+  };
+  const Layout plain{.pipeline = 4};
+  const Layout interleaved{.pipeline = 4, .chunks = 2, .schedule = "interleaved"};
+  // m T / p and T / (1 - (1 - 1/m)^p) with m = p = 4
+  CHECK(bound(plain) / bound(interleaved) == doctest::Approx(1 / (1 - 0.75 * 0.75 * 0.75 * 0.75)));
+  for (const char* split : {"split=2:2:2:2", "split=1:3:3:1", "split=3:2:2:1"}) {
+    Layout cut = layout_of(parse_layout(std::string("pp=4,") + split));
+    CHECK(bound(cut) <= step_time(evaluate_sums(pricing, cut).simulation).count());
+  }
+}
+
+TEST_CASE("an order without backwards has no bound by work") {
+  const TrainingSpec training{.global_batch = 4, .sequence = 128};
+  Pricing pricing(small_gpt(), round_cluster(4), training);
+  const Layout layout{.pipeline = 4, .schedule = "forward-only"};
+  CHECK(WorkBounds(pricing).lower_bound(layout, bound_order(order_of(training, layout))) == SimTime{0});
+}
+
+}  // namespace plumb::test

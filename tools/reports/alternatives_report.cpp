@@ -1,0 +1,133 @@
+#include "tools/reports/alternatives_report.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/score/time_components.h"
+#include "planner/spec/layout_keys.h"
+#include "tools/reports/table.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Returns the keys of a layout's text that another one has not, each with its value: {"v=8", "zero=1"}.
+std::vector<std::pair<std::string, std::string>> differing_keys(const Layout& layout, const Layout& other) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  visit_layout_keys([&](std::string_view key, auto answer, auto question) {
+    if (layout.*answer == other.*answer) return;
+    LayoutRequest alone;
+    alone.*question = layout.*answer;
+    const std::string text = to_text(alone);
+    keys.emplace_back(key, text.substr(text.find('=') + 1));
+  });
+  return keys;
+}
+
+/// The part of the step that grows most from the best layout to another one.
+struct Growth {
+  TimeComponent component = TimeComponent::kBubble;
+  Seconds seconds{0};
+};
+
+Growth largest_growth(const Pricing& pricing, const Evaluation& best, const Evaluation& other) {
+  const TimeComponents before = time_components(pricing, best, step_time(best.simulation));
+  const TimeComponents after = time_components(pricing, other, step_time(other.simulation));
+  Growth largest;
+  for (int i = 0; i < kTimeComponentCount; ++i) {
+    const Seconds growth = after[i] - before[i];
+    if (growth > largest.seconds) largest = {.component = static_cast<TimeComponent>(i), .seconds = growth};
+  }
+  return largest;
+}
+
+bool same_keys(const LayoutRequest& a, const LayoutRequest& b) {
+  return answers_all(a, b) && answers_all(b, a);
+}
+
+double longer_pct(const Evaluation& best, const Evaluation& other) {
+  return 100 * (step_time(other.simulation) / step_time(best.simulation) - 1);
+}
+
+}  // namespace
+
+std::string variants_text(const Layout& layout, const std::vector<Layout>& variants) {
+  if (variants.empty()) return {};
+  std::vector<std::pair<std::string, std::vector<std::string>>> values;  // [key]
+  for (const Layout& variant : variants) {
+    for (auto& [key, value] : differing_keys(variant, layout)) {
+      auto known = std::ranges::find(values, key, [](const auto& entry) { return entry.first; });
+      if (known == values.end()) known = values.insert(values.end(), {key, {}});
+      if (std::ranges::find(known->second, value) == known->second.end()) known->second.push_back(value);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [key, others] : values) texts.push_back(fmt::format("{}={}", key, fmt::join(others, "|")));
+  return fmt::format("+{}: {}", variants.size(), fmt::join(texts, ", "));
+}
+
+std::string other_values_text(const Pricing& pricing, const SearchResult& search) {
+  const Evaluation& best = search.ranked.front();
+  TextTable table{.head = {"key", "step time", "longer by", "most of it", "the best layout with it"}};
+  std::vector<std::string> unfit;
+  for (const OtherValue& other : search.other_values) {
+    const std::string key = fmt::format("{}={}", other.key, other.value);
+    if (!other.best) {
+      unfit.push_back(other.missing_bytes == 0
+                          ? key
+                          : fmt::format("{} (by {})", key, bytes_text(static_cast<double>(other.missing_bytes))));
+      continue;
+    }
+    const Growth growth = largest_growth(pricing, best, *other.best);
+    table.rows.push_back({key, duration_text(step_time(other.best->simulation).count()),
+                          fmt::format("{:.1f} %", longer_pct(best, *other.best)),
+                          fmt::format("{} {}", component_name(growth.component), duration_text(growth.seconds.count())),
+                          to_text(other.best->layout)});
+  }
+  std::string text = "\nother values of each key, with all other keys free:\n" + to_text(table);
+  if (!unfit.empty()) text += fmt::format("too large in every layout: {}\n", fmt::join(unfit, ", "));
+  return text;
+}
+
+std::string conflicts_text(const std::vector<Rejection>& conflicts) {
+  std::vector<std::vector<const Rejection*>> kinds;
+  for (const Rejection& conflict : conflicts) {
+    const auto alike = [&](const auto& kind) { return same_keys(kind.front()->layout, conflict.layout); };
+    auto kind = std::ranges::find_if(kinds, alike);
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), std::vector<const Rejection*>{});
+    kind->push_back(&conflict);
+  }
+  std::string text = "\nwhat cannot exist, or is not run by the framework:\n";
+  for (const auto& kind : kinds) {
+    const std::string more = kind.size() == 1 ? "" : fmt::format(" (and {} others by these keys)", kind.size() - 1);
+    text += fmt::format("  {}: {}{}\n", to_text(kind.front()->layout), kind.front()->reason, more);
+  }
+  return kinds.empty() ? "" : text;
+}
+
+ordered_json other_values_json(const Pricing& pricing, const SearchResult& search) {
+  ordered_json answer = ordered_json::array();
+  for (const OtherValue& other : search.other_values) {
+    ordered_json entry{{"key", other.key},        {"value", other.value},  {"layout", nullptr},
+                       {"step_time_s", nullptr},  {"grows_most", nullptr}, {"grows_by_s", nullptr},
+                       {"missing_bytes", nullptr}};
+    if (other.best) {
+      const Growth growth = largest_growth(pricing, search.ranked.front(), *other.best);
+      entry["layout"] = to_json(other.best->layout);
+      entry["step_time_s"] = step_time(other.best->simulation).count();
+      entry["grows_most"] = component_name(growth.component);
+      entry["grows_by_s"] = growth.seconds.count();
+    } else if (other.missing_bytes > 0) {
+      entry["missing_bytes"] = other.missing_bytes;
+    }
+    answer.push_back(std::move(entry));
+  }
+  return answer;
+}
+
+}}  // namespace plumb::tools
