@@ -34,6 +34,7 @@ Candidates::Candidates(Pricing& pricing, const LayoutRequest& request, const std
     : pricing_(pricing),
       order_(order),
       found_(enumerate_layouts(pricing, request_for(request, order))),
+      none_exists_(found_.layouts.empty()),
       advisor_(pricing, request),
       work_(pricing) {
   if (order_) {

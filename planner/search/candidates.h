@@ -46,6 +46,8 @@ class Candidates {
   const Candidate& operator[](std::size_t index) const { return candidates_[index]; }
   const Layout& layout(std::size_t index) const { return found_.layouts[index]; }
   const std::vector<Rejection>& conflicts() const { return found_.conflicts; }
+  /// True if no layout can exist, of whatever number of micro-batches.
+  bool none_exists() const { return none_exists_; }
 
   /// Takes the next step for a candidate that is neither kShared nor kOut.
   void learn_more(std::size_t index);
@@ -82,6 +84,7 @@ class Candidates {
   Pricing& pricing_;
   const std::optional<Schedule>& order_;
   Enumeration found_;
+  bool none_exists_ = false;
   FitAdvisor advisor_;
   WorkBounds work_;
   std::map<std::tuple<std::string, int, int, int>, Skeleton> skeletons_;  ///< [schedule, pp, v, group]

@@ -101,7 +101,7 @@ class Search {
   }
 
   std::string infeasible_sentence() {
-    if (candidates_.size() == 0 && !order_) {
+    if (candidates_.none_exists()) {
       const Rejection& first = candidates_.conflicts().front();
       return fmt::format("no layout can exist; {}: {}", to_text(first.layout), first.reason);
     }

@@ -79,9 +79,8 @@ std::string headroom_text(const PlannedQuestion& planned) {
 
 std::string counts_text(const SearchCounts& counts) {
   return fmt::format(
-      "{} layouts considered: {} priced, {} of them too large and {} simulated on shared links; the others could not "
-      "be "
-      "faster. {} kinds cannot exist or are not run by the framework (--explain names them)\n",
+      "{} layouts considered: {} priced, {} of them too large and {} simulated on shared links; the others could not\n"
+      "be faster. {} kinds cannot exist or are not run by the framework (--explain names them)\n",
       counts.enumerated, counts.priced, counts.too_large, counts.simulated, counts.conflicts);
 }
 
