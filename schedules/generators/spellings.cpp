@@ -71,11 +71,13 @@ constexpr std::array kSpellings = {
     Spelling{"evaluation", "forward-only"},
 };
 
-// Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe), Liu et al. 2025 (Mario), Wu et al. 2024 (BitPipe),
-// Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al. 2025 (PipeOffload), Qi et al. 2024 (ZB-2p; V-ZB),
-// Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et al. 2025 (Mist), Chen et al.
-// 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama Team 2024 (section 3.3.2), Jiang et al.
-// 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe).
+// Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe), Liu et al. 2025 (Mario), Wu et al. 2024
+// (BitPipe), Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al. 2025 (PipeOffload), Qi et al.
+// 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et
+// al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama
+// Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe), Yeung et al. 2024
+// (vocabulary parallelism), Sun et al. 2025 (MEPipe, whose schedule is SVPP), TawPipe 2025, STP 2025
+// (synergistic tensor and pipeline parallelism), HelixPipe 2025.
 constexpr std::array kNotHeld = {
     Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
     Spelling{"zb2p", "it is zb-auto with --memory 2"},
@@ -89,6 +91,16 @@ constexpr std::array kNotHeld = {
     Spelling{"bitpipe", "it is interleaved in both directions on a V: chimera and hanayo have a half of it each"},
     Spelling{"mixpipe", "it is a pipeline from both ends: chimera is nearest"},
     Spelling{"weipipe", "its weights travel in place of activations, which no schedule here does"},
+    Spelling{"tawpipe", "its weights travel in place of activations, which no schedule here does"},
+    Spelling{"vocab1f1b", "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
+    Spelling{"vocabularyparallel1f1b",
+             "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
+    Spelling{"vocabularyparallelism",
+             "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
+    Spelling{"mepipe", "its slices pass several stages a rank: seq1f1b has the slices, and interleaved the stages"},
+    Spelling{"svpp", "its slices pass several stages a rank: seq1f1b has the slices, and interleaved the stages"},
+    Spelling{"stp", "it braids forwards and backwards within tensor-parallel layers: dualpipev overlaps whole ones"},
+    Spelling{"helixpipe", "its attention runs apart from its stages, which no schedule here does: 1f1b is nearest"},
     Spelling{"slimpipe", "it is seq1f1b with slices of equal attention: take that, with --slices"},
     Spelling{"wpipe", "it is pipedream-2bw on two groups of layers a rank: take that for its time"},
     Spelling{"avgpipe", "it is 1f1b with fewer forwards ahead in several pipelines: take 1f1b with replicas (dp)"},
