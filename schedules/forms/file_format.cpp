@@ -35,6 +35,7 @@ constexpr std::array<FormEntry, kFileFormCount> kForms = {{
     {"a measured link", 1, "write the file again with `plumb calibrate --only transport -o`"},
     {"a mapping of rows", 1, "write the file again as planner/score/source_mapping.h shows one"},
     {"a checkpoint", 1, "start without --resume"},
+    {"a certificate", 1, "write the file again with `plumb schedule search ... --certificate`"},
 }};
 
 const FormEntry& form_of(FileForm kind) {

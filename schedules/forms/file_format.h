@@ -15,8 +15,19 @@
 
 namespace plumb { inline namespace schedules {
 
-enum class FileForm { kPlan, kSchedule, kCluster, kModel, kStack, kTopology, kLink, kMapping, kCheckpoint };
-constexpr int kFileFormCount = 9;
+enum class FileForm {
+  kPlan,
+  kSchedule,
+  kCluster,
+  kModel,
+  kStack,
+  kTopology,
+  kLink,
+  kMapping,
+  kCheckpoint,
+  kCertificate
+};
+constexpr int kFileFormCount = 10;
 
 /// Returns the number that this Plumb writes, which is the newest that it reads.
 int newest_format(FileForm kind);

@@ -1,5 +1,6 @@
 #include "schedules/forms/text_form.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <vector>

@@ -249,15 +249,7 @@ int period_of(std::string_view name, const ScheduleParameters& parameters) {
   return parameters.group > 0 ? parameters.group : parameters.ranks;
 }
 
-std::vector<std::string_view> schedules_made_for_costs() {
-  std::vector<std::string_view> names;
-  for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.made_for_costs) names.push_back(entry.name);
-  }
-  return names;
-}
-
-Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters) {
+const CatalogueEntry& checked_entry(std::string_view name, const ScheduleParameters& parameters) {
   const CatalogueEntry& entry = catalogue_entry(name);
   require_at_least_one(parameters.ranks, "ranks");
   require_at_least_one(parameters.microbatches, "micro-batches");
@@ -287,7 +279,11 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
         "{} micro-batches on {} ranks make a schedule of {:.3g} forwards, too long to write down: give fewer than {}",
         parameters.microbatches, parameters.ranks, forwards, kMostForwards));
   }
-  return entry.make(parameters);
+  return entry;
+}
+
+Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters) {
+  return checked_entry(name, parameters).make(parameters);
 }
 
 }}  // namespace plumb::schedules

@@ -62,13 +62,13 @@ const CatalogueEntry& catalogue_entry(std::string_view name);
 /// costs other than F = I = W), or is asynchronous. Throws ScheduleError if there is no such name.
 int period_of(std::string_view name, const ScheduleParameters& parameters);
 
-/// Returns the names of the schedules that are made for given costs, in the catalogue's order.
-std::vector<std::string_view> schedules_made_for_costs();
+/// Returns the entry of that name (any spelling). Throws ScheduleError if there is no such name (the nearest
+/// is named), a number is below 1, chunks are given to a schedule that has none or another parameter to one
+/// that does not take it, or it has more than kMostForwards (limits.h).
+const CatalogueEntry& checked_entry(std::string_view name, const ScheduleParameters& parameters);
 
-/// Returns the schedule of that name (any spelling): compute actions only, and OPTIMIZER_STEPs where it is
-/// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are
-/// given to a schedule that has none or another parameter to one that does not take it, it has more than kMostForwards
-/// (limits.h), or a constraint of the schedule is broken.
+/// Returns the schedule of that name: compute actions only, and OPTIMIZER_STEPs where it is asynchronous.
+/// Throws as checked_entry does, and ScheduleError if a constraint of the schedule is broken.
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters);
 
 }}  // namespace plumb::schedules

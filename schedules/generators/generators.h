@@ -30,16 +30,12 @@ Schedule zb_h1_schedule(const ScheduleParameters& parameters);
 /// steps rank by rank.
 Schedule zb_h2_schedule(const ScheduleParameters& parameters);
 
-/// ZB-auto (Qi et al. 2024; ZB-1p, ZB-1.5p and ZB-2p by `memory_ratio`): the schedule that synthesis/zero_bubble.h
-/// makes for `costs`, with the memory of memory_ratio * p activations a rank, of which I frees
-/// `released_at_input_grad_ratio` and W the rest (the authors' scheduler counts one half). Throws ScheduleError if
-/// memory_ratio is below 1 or the share is not in [0, 1), SpecError if the costs have neither one entry nor one a
-/// stage.
+/// ZB-auto (Qi et al. 2024; ZB-1p, ZB-1.5p and ZB-2p by `memory_ratio`): the schedule that
+/// synthesis/listed_chain.h makes for `costs`, with the memory of memory_ratio * p activations a rank, of
+/// which I frees `released_at_input_grad_ratio` and W the rest (the authors' scheduler counts one half).
+/// Throws ScheduleError if memory_ratio is below 1 or the share is not in [0, 1), SpecError if the costs have
+/// neither one entry nor one a stage.
 Schedule zb_auto_schedule(const ScheduleParameters& parameters);
-
-/// Returns the bound that no order within zb_auto_schedule's memory beats: none has a shorter span (synthesis/chain.h).
-/// Throws as zb_auto_schedule does.
-SimTime zb_auto_bound(const ScheduleParameters& parameters);
 
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
 /// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing). With

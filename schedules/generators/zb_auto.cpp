@@ -3,14 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "schedules/bounds/lower_bound.h"
 #include "schedules/error.h"
 #include "schedules/generators/generators.h"
-#include "schedules/synthesis/zero_bubble.h"
+#include "schedules/synthesis/listed_chain.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
 
-ChainCosts chain_of(const ScheduleParameters& parameters) {
+OrderQuestion question_of(const ScheduleParameters& parameters) {
   if (!(parameters.memory_ratio >= 1)) {
     throw ScheduleError(
         fmt::format("zb-auto cannot hold {} times as many activations as there are ranks: give 1 or more",
@@ -24,30 +25,25 @@ ChainCosts chain_of(const ScheduleParameters& parameters) {
   }
   constexpr std::int64_t kActivation = 1000;  // units of memory, so that shares are whole numbers of them
   const int p = parameters.ranks;
-  const CostTable table = chunk_cost_table(p, parameters.costs);
-  ChainCosts chain{.microbatches = parameters.microbatches,
-                   .hop = to_sim_time(table.default_link.latency, "the latency of a hop"),
-                   .activation_bytes = kActivation,
-                   .released_at_input_grad_bytes = std::llround(released * kActivation)};
   const double held = std::min<double>(parameters.memory_ratio * p, parameters.microbatches);
-  for (int r = 0; r < p; ++r) {
-    const auto duration = [&](Op op) { return duration_of(table, {.op = op, .stage = r}); };
-    chain.forward.push_back(duration(Op::kForward));
-    chain.input_grad.push_back(duration(Op::kInputGrad));
-    chain.weight_grad.push_back(duration(Op::kWeightGrad));
-    chain.max_bytes.push_back(static_cast<std::int64_t>(held * kActivation));
-  }
-  return chain;
+  const auto of_each = [p](std::int64_t bytes) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(p), bytes);
+  };
+  OrderQuestion question{
+      .frame = {.name = "zb-auto", .microbatches = parameters.microbatches, .stages = loop_placement(p, p)},
+      .ranks = p,
+      .memory = {.activation_bytes = of_each(kActivation),
+                 .released_at_input_grad_bytes = of_each(std::llround(released * kActivation)),
+                 .max_bytes = of_each(static_cast<std::int64_t>(held * kActivation))}};
+  question.costs = order_costs(chunk_cost_table(p, parameters.costs), question.frame.stages);
+  return question;
 }
 
 }  // namespace
 
 Schedule zb_auto_schedule(const ScheduleParameters& parameters) {
-  return synthesize_zero_bubble(chain_of(parameters)).schedule;
-}
-
-SimTime zb_auto_bound(const ScheduleParameters& parameters) {
-  return chain_span_bound(chain_of(parameters));
+  const OrderQuestion question = question_of(parameters);
+  return list_chain(question, best_bound(question).time).schedule;
 }
 
 }}  // namespace plumb::schedules

@@ -1,25 +1,34 @@
 #pragma once
-// Takes orders that are good at equal costs and makes them better for given ones.
+// Takes orders that are good at some costs and makes them better for given ones.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "schedules/bounds/order_question.h"
 #include "schedules/schedule.h"
-#include "schedules/synthesis/order_graph.h"
 
 namespace plumb { inline namespace schedules {
 
-/// Returns the schedule of the shortest span found from several candidates of the same actions. It runs searches with
-/// floating weight gradients (order_search.h), first from the best candidates and then from the best order found, and a
-/// local search (local_search.h) of the whole order. The result is no longer than the shortest candidate. The effort is
-/// three hundred million timed actions, a few seconds; an order of more than a hundred thousand actions is too long for
-/// that, and gives the shortest candidate. A rank holds at most `rank_limit` activations from F to the last part of the
-/// backward (0 for any number); candidates that hold more are left out. The search ends at a span of `goal` or at the
-/// work of the busiest rank, which no order beats. Deterministic. Throws ScheduleError if no candidate is left.
-Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts& costs, int rank_limit,
-                      std::int64_t goal = 0);
+/// The effort that a search may spend, and when it may end.
+struct FitEffort {
+  double timed_actions = 3e8;        ///< actions timed over all orders; the default takes seconds
+  std::int64_t goal = 0;             ///< a time that is short enough, a lower bound for instance
+  std::function<bool()> is_stopped;  ///< ends the search early where it gives true; may be empty
+};
 
-/// Returns the work of the busiest rank: no order of the schedule's actions has a shorter span.
-std::int64_t most_work(const Schedule& schedule, const OrderCosts& costs);
+struct FittedOrder {
+  Schedule schedule;
+  std::int64_t time = 0;  ///< of the question's objective
+};
+
+/// Returns the order of the shortest time found from several candidates for the question's frame. It runs
+/// searches with floating weight gradients (order_search.h), first from the best candidates and then from the
+/// best order found, and a local search (local_search.h) of the whole order. The result is no longer than the
+/// shortest candidate. An order that is too long for the effort gives the shortest candidate. Candidates that
+/// need more than the question's memory are left out. Deterministic unless it is stopped. Throws
+/// ScheduleError if no candidate is left.
+FittedOrder fit_to_costs(const std::vector<Schedule>& candidates, const OrderQuestion& question,
+                         const FitEffort& effort = {});
 
 }}  // namespace plumb::schedules

@@ -5,14 +5,13 @@
 #include "schedules/time.h"
 
 namespace plumb { inline namespace schedules {
-FloatingOrder::FloatingOrder(const OrderGraph& graph, int rank_limit)
+FloatingOrder::FloatingOrder(const OrderGraph& graph)
     : graph_(graph),
-      rank_limit_(rank_limit),
       weight_grad_of_(graph.actions.size(), OrderGraph::kNone),
       states_(graph.listed.size()),
       ends_(graph.actions.size()),
       causes_(graph.actions.size()),
-      spans_(graph.listed.size()) {
+      rank_times_(graph.listed.size()) {
   for (std::size_t id = 0; id < graph.actions.size(); ++id) {
     if (graph.actions[id].op == Op::kWeightGrad) {
       weight_grad_of_[graph.inputs[id][0].id] = static_cast<std::int32_t>(id);
@@ -33,7 +32,7 @@ void FloatingOrder::run_weight_grad(int r) {
   const std::int32_t id = rank.pending[rank.next_pending++];
   rank.now += graph_.durations[id];
   if (rank.now > kLatestMoment.count()) refuse_late_moment("the schedule");
-  --rank.held;
+  rank.held_bytes += graph_.bytes_added[id];
   if (completed_ != nullptr) (*completed_)[r].push_back(id);
 }
 
@@ -59,24 +58,23 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
     run_weight_grad(r);
   }
   const Op op = graph_.actions[id].op;
-  if (op == Op::kForward && rank_limit_ > 0) {
-    while (rank.held >= rank_limit_ && has_pending(rank)) run_weight_grad(r);
-    if (rank.held >= rank_limit_) return false;
+  if (op == Op::kForward) {
+    while (!has_room(r, graph_.bytes_added[id]) && has_pending(rank)) run_weight_grad(r);
+    if (!has_room(r, graph_.bytes_added[id])) return false;
   }
   const bool waited = ready >= rank.now;
   causes_[id] = waited ? cause : rank.position > 0 ? kept[r][rank.position - 1] : OrderGraph::kNone;
   rank.now = std::max(rank.now, ready) + graph_.durations[id];
   ends_[id] = rank.now;
   if (rank.now > kLatestMoment.count()) refuse_late_moment("the schedule");
-  if (op == Op::kForward) ++rank.held;
-  if (op == Op::kBackward) --rank.held;
+  rank.held_bytes += graph_.bytes_added[id];
   if (op == Op::kInputGrad) rank.pending.push_back(weight_grad_of_[id]);
   if (completed_ != nullptr) (*completed_)[r].push_back(id);
   ++rank.position;
   return true;
 }
 
-std::int64_t FloatingOrder::span(const RankOrders& kept, const std::vector<GapRule>& gaps) {
+std::int64_t FloatingOrder::time(const RankOrders& kept, const std::vector<GapRule>& gaps) {
   std::ranges::fill(ends_, OrderGraph::kUnknownEnd);
   std::vector<int> runnable;
   for (int r = static_cast<int>(states_.size()) - 1; r >= 0; --r) {
@@ -102,8 +100,8 @@ std::int64_t FloatingOrder::span(const RankOrders& kept, const std::vector<GapRu
   for (std::size_t r = 0; r < states_.size(); ++r) {
     if (states_[r].position < kept[r].size()) return kImpossible;
     while (has_pending(states_[r])) run_weight_grad(static_cast<int>(r));
-    spans_[r] = states_[r].now - states_[r].start;
-    longest = std::max(longest, spans_[r]);
+    rank_times_[r] = states_[r].now - (graph_.objective == Objective::kSpan ? states_[r].start : 0);
+    longest = std::max(longest, rank_times_[r]);
   }
   return longest;
 }
@@ -118,7 +116,7 @@ std::vector<std::int32_t> FloatingOrder::path_to_end(const RankOrders& kept, int
 RankOrders FloatingOrder::complete(const RankOrders& kept, const std::vector<GapRule>& gaps) {
   RankOrders completed(kept.size());
   completed_ = &completed;
-  span(kept, gaps);
+  time(kept, gaps);
   completed_ = nullptr;
   return completed;
 }

@@ -32,9 +32,8 @@ struct StageState {
 struct RankState {
   std::vector<int> stages;
   std::int64_t free_at = 0;
-  std::int64_t first_start = -1;                  ///< below 0: nothing has started
   std::int64_t work = 0;                          ///< durations of all of its actions
-  std::int64_t waited = 0;                        ///< time between its actions
+  std::int64_t waited = 0;                        ///< time that counts and in which it runs nothing
   std::vector<std::pair<int, int>> weight_grads;  ///< (stage, index) of every I that has run
   std::size_t weight_grads_run = 0;
   std::int64_t held_bytes = 0;
@@ -50,18 +49,19 @@ struct ReadyAction {
 
 class ListScheduler {
  public:
-  ListScheduler(std::int64_t most_span, const Schedule& frame, int ranks, const OrderCosts& costs,
-                const ListRules& rules)
-      : most_span_(most_span),
-        schedule_(frame),
-        costs_(costs),
+  ListScheduler(std::int64_t most_time, const OrderQuestion& question, const ListRules& rules)
+      : most_time_(most_time),
+        question_(question),
+        schedule_(question.frame),
+        costs_(question.costs),
         rules_(rules),
-        neighbors_(stage_neighbors(frame)),
-        stages_(frame.stages.size()),
-        ranks_(static_cast<std::size_t>(ranks)),
-        decides_at_(static_cast<std::size_t>(ranks)),
-        alike_(static_cast<std::size_t>(ranks)) {
-    schedule_.ranks.assign(static_cast<std::size_t>(ranks), {});
+        neighbors_(stage_neighbors(question.frame)),
+        stages_(question.frame.stages.size()),
+        ranks_(static_cast<std::size_t>(question.ranks)),
+        decides_at_(ranks_.size()),
+        alike_(ranks_.size()) {
+    const Schedule& frame = question.frame;
+    schedule_.ranks.assign(ranks_.size(), {});
     int lanes = 1;
     for (const StagePlace& place : frame.stages) lanes = std::max(lanes, place.lane + 1);
     for (int lane = 0; lane <= lanes; ++lane) first_of_lane_.push_back(frame.microbatches * lane / lanes);
@@ -70,7 +70,8 @@ class ListScheduler {
       const auto count = static_cast<std::size_t>(first_of_lane_[lane + 1] - first_of_lane_[lane]);
       RankState& rank = ranks_[frame.stages[s].rank];
       rank.stages.push_back(s);
-      rank.work += static_cast<std::int64_t>(count) * (costs.forward[s] + costs.input_grad[s] + costs.weight_grad[s]);
+      rank.work +=
+          static_cast<std::int64_t>(count) * (costs_.forward[s] + costs_.input_grad[s] + costs_.weight_grad[s]);
       stages_[s].forward.ready_at.assign(count, neighbors_.predecessor[s] < 0 ? 0 : kNotYet);
       stages_[s].backward.ready_at.assign(count, kNotYet);
     }
@@ -81,15 +82,14 @@ class ListScheduler {
       const int r = first_to_decide();
       if (decides_at_[r] == kNotYet) break;
       decide(r, decides_at_[r]);
-      if (ranks_[r].work + ranks_[r].waited >= most_span_) return {.alike = std::move(alike_)};
+      if (ranks_[r].work + ranks_[r].waited >= most_time_) return {.alike = std::move(alike_)};
     }
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {
-      if (stages_[s].backward.is_done()) continue;
-      throw ScheduleError(fmt::format("the rules of {} deadlock at stage {}: raise its limits", schedule_.name, s));
+      if (!stages_[s].backward.is_done()) return {.is_deadlocked = true, .alike = std::move(alike_)};
     }
-    std::int64_t span = 0;
-    for (const RankState& rank : ranks_) span = std::max(span, rank.free_at - rank.first_start);
-    return {.is_below = true, .schedule = std::move(schedule_), .span = span, .alike = std::move(alike_)};
+    std::int64_t time = 0;
+    for (const RankState& rank : ranks_) time = std::max(time, rank.work + rank.waited);
+    return {.is_below = true, .schedule = std::move(schedule_), .time = time, .alike = std::move(alike_)};
   }
 
  private:
@@ -125,8 +125,9 @@ class ListScheduler {
     std::ranges::sort(candidates_, goes_before);
   }
 
-  bool has_room(int r) const {
-    return rules_.whole_backwards || ranks_[r].held_bytes + rules_.activation_bytes <= rules_.max_bytes[r];
+  bool has_room(int r, int stage) const {
+    const ActivationMemory& memory = question_.memory;
+    return memory.max_bytes.empty() || ranks_[r].held_bytes + memory.activation_bytes[stage] <= memory.max_bytes[r];
   }
 
   bool is_ready(const Line& line, std::int64_t now) const { return !line.is_done() && line.ready_at[line.next] <= now; }
@@ -174,7 +175,7 @@ class ListScheduler {
     std::int64_t next = kNotYet;
     for (const ReadyAction& c : candidates_) {
       const std::int64_t ready_at = line(c).ready_at[line(c).next];
-      const bool fits = !c.forward || has_room(r);
+      const bool fits = !c.forward || has_room(r, c.stage);
       if (ready_at <= now && fits) return run_action(r, c, now);
       if (ready_at <= now && rank.has_weight_grad()) return run_weight_grad(r, now);
       if (fits) next = std::min(next, ready_at);
@@ -188,25 +189,23 @@ class ListScheduler {
   void run_action(int r, const ReadyAction& c, std::int64_t now) {
     const int s = c.stage;
     const int index = line(c).next++;
-    const bool whole = rules_.whole_backwards;
+    const bool whole = question_.whole_backwards;
     const std::int64_t backward = costs_.input_grad[s] + (whole ? costs_.weight_grad[s] : 0);
     const std::int64_t end = now + (c.forward ? costs_.forward[s] : backward);
     list(r, c.forward ? Op::kForward : whole ? Op::kBackward : Op::kInputGrad, s, index, now, end);
     if (c.forward) {
-      ranks_[r].held_bytes += rules_.activation_bytes;
       const int successor = neighbors_.successor[s];
       if (successor < 0) {
         stages_[s].backward.ready_at[index] = end;
       } else {
-        deliver(r, successor, stages_[successor].forward.ready_at[index], end);
+        deliver(r, successor, stages_[successor].forward.ready_at[index], end, costs_.hop[s]);
       }
     } else {
-      if (!whole) {
-        ranks_[r].weight_grads.emplace_back(s, index);
-        ranks_[r].held_bytes -= rules_.released_at_input_grad_bytes;
-      }
+      if (!whole) ranks_[r].weight_grads.emplace_back(s, index);
       const int predecessor = neighbors_.predecessor[s];
-      if (predecessor >= 0) deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end);
+      if (predecessor >= 0) {
+        deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end, costs_.hop[predecessor]);
+      }
     }
   }
 
@@ -214,30 +213,28 @@ class ListScheduler {
     RankState& rank = ranks_[r];
     const auto [stage, index] = rank.weight_grads[rank.weight_grads_run++];
     list(r, Op::kWeightGrad, stage, index, now, now + costs_.weight_grad[stage]);
-    rank.held_bytes -= rules_.activation_bytes - rules_.released_at_input_grad_bytes;
   }
 
   void list(int r, Op op, int stage, int index, std::int64_t start, std::int64_t end) {
     if (end > kLatestMoment.count()) refuse_late_moment(schedule_.name);
     const int microbatch = first_of_lane_[schedule_.stages[stage].lane] + index;
-    schedule_.ranks[r].push_back({.op = op, .stage = stage, .microbatch = microbatch});
+    const Action& action = schedule_.ranks[r].emplace_back(Action{.op = op, .stage = stage, .microbatch = microbatch});
     RankState& rank = ranks_[r];
-    if (rank.first_start < 0) {
-      rank.first_start = start;
-    } else {
-      rank.waited += start - rank.free_at;
-    }
+    const bool counts = schedule_.ranks[r].size() > 1 || question_.objective == Objective::kMakespan;
+    if (counts) rank.waited += start - rank.free_at;
+    rank.held_bytes += bytes_added(question_.memory, action);
     rank.free_at = decides_at_[r] = end;
   }
 
-  void deliver(int from_rank, int stage, std::int64_t& ready_at, std::int64_t sent) {
+  void deliver(int from_rank, int stage, std::int64_t& ready_at, std::int64_t sent, std::int64_t hop) {
     const int to_rank = schedule_.stages[stage].rank;
-    ready_at = sent + (to_rank == from_rank ? 0 : costs_.hop);
+    ready_at = sent + (to_rank == from_rank ? 0 : hop);
     if (to_rank == from_rank) return;
     decides_at_[to_rank] = std::min(decides_at_[to_rank], std::max(ready_at, ranks_[to_rank].free_at));
   }
 
-  std::int64_t most_span_;
+  std::int64_t most_time_;
+  const OrderQuestion& question_;
   Schedule schedule_;
   const OrderCosts& costs_;
   const ListRules& rules_;
@@ -252,13 +249,16 @@ class ListScheduler {
 
 }  // namespace
 
-Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules) {
-  return list_schedule_below(std::numeric_limits<std::int64_t>::max(), frame, ranks, costs, rules).schedule;
+Schedule list_schedule(const OrderQuestion& question, const ListRules& rules) {
+  ListedOrder listed = list_schedule_below(std::numeric_limits<std::int64_t>::max(), question, rules);
+  if (listed.is_deadlocked) {
+    throw ScheduleError(fmt::format("the rules of {} deadlock: raise its limits", question.frame.name));
+  }
+  return std::move(listed.schedule);
 }
 
-ListedOrder list_schedule_below(std::int64_t most_span, const Schedule& frame, int ranks, const OrderCosts& costs,
-                                const ListRules& rules) {
-  return ListScheduler(most_span, frame, ranks, costs, rules).run();
+ListedOrder list_schedule_below(std::int64_t most_time, const OrderQuestion& question, const ListRules& rules) {
+  return ListScheduler(most_time, question, rules).run();
 }
 
 }}  // namespace plumb::schedules

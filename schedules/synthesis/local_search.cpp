@@ -57,77 +57,77 @@ Move random_move(const OrderGraph& graph, const RankOrders& orders, const std::v
   }
 }
 
-/// Checks that each action stands behind the action of its own rank that it needs, and that no more activations are
-/// held than allowed.
+/// Checks that each action stands behind the action of its own rank that it needs, and that no more is held
+/// than a rank may hold.
 class RankRules {
  public:
-  RankRules(const OrderGraph& graph, int limit) : graph_(graph), limit_(limit), seen_(graph.actions.size(), 0) {}
+  explicit RankRules(const OrderGraph& graph) : graph_(graph), seen_(graph.actions.size(), 0) {}
 
-  bool hold(const std::vector<std::int32_t>& order) {
+  bool hold(int rank, const std::vector<std::int32_t>& order) {
     ++round_;
-    int held = 0;
+    std::int64_t held = 0;
     for (const std::int32_t id : order) {
       const std::int32_t needed = graph_.inputs[id][0].id;
       if (needed != OrderGraph::kNone && seen_[needed] != round_) return false;
       seen_[id] = round_;
-      const Op op = graph_.actions[id].op;
-      if (op == Op::kForward) ++held;
-      if (gives_weight_gradient(op)) --held;
-      if (limit_ > 0 && held > limit_) return false;
+      held += graph_.bytes_added[id];
+      if (!graph_.max_bytes.empty() && held > graph_.max_bytes[rank]) return false;
     }
     return true;
   }
 
  private:
   const OrderGraph& graph_;
-  int limit_;
   int round_ = 0;
   std::vector<int> seen_;  ///< [action] the round that saw it last
 };
 
 }  // namespace
 
-std::int64_t longest_span(const Schedule& schedule, const OrderCosts& costs) {
-  const OrderGraph graph(schedule, costs);
-  const std::int64_t span = TimedOrder(graph).span(graph.listed);
-  if (span == TimedOrder::kDeadlock) throw ScheduleError(fmt::format("{} deadlocks: validate it", schedule.name));
-  return span;
+std::int64_t order_time(const Schedule& schedule, const OrderQuestion& question) {
+  const OrderGraph graph(schedule, question);
+  const std::int64_t time = TimedOrder(graph).time(graph.listed);
+  if (time == TimedOrder::kDeadlock) throw ScheduleError(fmt::format("{} deadlocks: validate it", schedule.name));
+  return time;
 }
 
-Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const LocalSearch& search) {
-  std::int64_t best_span = longest_span(schedule, costs);
-  const OrderGraph graph(schedule, costs);
+Schedule shorten_order(const Schedule& schedule, const OrderQuestion& question, const LocalSearch& search) {
+  std::int64_t best_time = order_time(schedule, question);
+  const OrderGraph graph(schedule, question);
   TimedOrder timed(graph);
   RankOrders orders = graph.listed;
-  RankRules rules(graph, search.rank_limit);
-  for (std::size_t r = 0; r < orders.size(); ++r) {
-    if (!rules.hold(orders[r])) {
-      throw ScheduleError(fmt::format("rank {} of {} holds more than {} activations to begin with: raise the limit", r,
-                                      schedule.name, search.rank_limit));
+  RankRules rules(graph);
+  for (int r = 0; r < static_cast<int>(orders.size()); ++r) {
+    if (!rules.hold(r, orders[r])) {
+      throw ScheduleError(
+          fmt::format("rank {} of {} holds more than its memory to begin with: give it more", r, schedule.name));
     }
   }
   RankOrders best = orders;
-  std::int64_t span = timed.span(orders);
+  std::int64_t time = timed.time(orders);
   std::vector<std::int32_t> path = timed.critical_path(orders);
+  const OrderCosts& costs = question.costs;
   const std::int64_t first_threshold =
       (costs.forward.front() + costs.input_grad.front() + costs.weight_grad.front()) / 6;
   std::mt19937_64 random(search.seed);
-  for (int step = 0; step < search.steps && best_span > search.goal && !path.empty(); ++step) {
+  constexpr int kStepsBetweenQuestions = 64;  // whether the search is stopped
+  for (int step = 0; step < search.steps && best_time > search.goal && !path.empty(); ++step) {
+    if (step % kStepsBetweenQuestions == 0 && search.is_stopped && search.is_stopped()) break;
     const Move move = random_move(graph, orders, path, random);
     if (move.from == move.to) continue;
     apply(orders[move.rank], move);
-    const std::int64_t moved = rules.hold(orders[move.rank]) ? timed.span(orders) : TimedOrder::kDeadlock;
+    const std::int64_t moved = rules.hold(move.rank, orders[move.rank]) ? timed.time(orders) : TimedOrder::kDeadlock;
     const std::int64_t left = search.steps - step;  // threshold is first_threshold * left / steps, within 64 bits
     const std::int64_t threshold =
         first_threshold / search.steps * left + first_threshold % search.steps * left / search.steps;
-    if (moved == TimedOrder::kDeadlock || moved > span + threshold) {
+    if (moved == TimedOrder::kDeadlock || moved > time + threshold) {
       apply(orders[move.rank], {move.rank, move.to, move.from});
       continue;
     }
-    span = moved;
+    time = moved;
     path = timed.critical_path(orders);
-    if (span < best_span) {
-      best_span = span;
+    if (time < best_time) {
+      best_time = time;
       best = orders;
     }
   }

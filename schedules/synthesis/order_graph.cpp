@@ -23,7 +23,8 @@ std::int64_t duration_of(const OrderCosts& costs, const Action& action) {
 
 }  // namespace
 
-OrderGraph::OrderGraph(const Schedule& schedule, const OrderCosts& costs) {
+OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
+    : max_bytes(question.memory.max_bytes), objective(question.objective) {
   const ActionTable table(schedule);
   const StageNeighbors neighbors = stage_neighbors(schedule);
   const auto either = [&table](Op op, Op other, int stage, int microbatch) {
@@ -49,14 +50,16 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderCosts& costs) {
         if (from >= 0) {
           needed[1].id = forward ? table.find(Op::kForward, from, a.microbatch)
                                  : either(Op::kInputGrad, Op::kBackward, from, a.microbatch);
-          needed[1].delay = schedule.stages[from].rank == r ? 0 : costs.hop;
+          // A gradient takes the hop of the stage that it comes to.
+          needed[1].delay = schedule.stages[from].rank == r ? 0 : question.costs.hop[forward ? from : a.stage];
         }
         if (to >= 0 && schedule.stages[to].rank != r) reader = schedule.stages[to].rank;
       }
       order.push_back(static_cast<std::int32_t>(actions.size()));
       actions.push_back(a);
       ranks.push_back(r);
-      durations.push_back(duration_of(costs, a));
+      durations.push_back(duration_of(question.costs, a));
+      bytes_added.push_back(plumb::bytes_added(question.memory, a));
       inputs.push_back(needed);
       readers.push_back(reader);
     }

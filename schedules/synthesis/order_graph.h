@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/bounds/order_question.h"
 #include "schedules/schedule.h"
-#include "schedules/synthesis/order_costs.h"
 
 namespace plumb { inline namespace schedules {
 
@@ -23,16 +23,20 @@ struct OrderGraph {
     std::int64_t delay = 0;  ///< from the input's end to the earliest start
   };
 
-  /// Throws ScheduleError if the schedule has other actions than F, B, I and W, slices or pairs.
-  OrderGraph(const Schedule& schedule, const OrderCosts& costs);
+  /// `schedule` is an order for the question's frame. Throws ScheduleError if it has other actions than F, B,
+  /// I and W, slices or pairs.
+  OrderGraph(const Schedule& schedule, const OrderQuestion& question);
 
   std::vector<Action> actions;
   std::vector<int> ranks;
   std::vector<std::int64_t> durations;
+  std::vector<std::int64_t> bytes_added;  ///< to its rank: by F at its start, by the others at their end
   /// the input on its own rank (a backward's forward, a W's I), then the neighbour's
   std::vector<std::array<Input, 2>> inputs;
-  std::vector<int> readers;  ///< the other rank that waits for it, or kNone
-  RankOrders listed;         ///< the schedule's own order
+  std::vector<int> readers;             ///< the other rank that waits for it, or kNone
+  RankOrders listed;                    ///< the schedule's own order
+  std::vector<std::int64_t> max_bytes;  ///< [rank]; empty: any number
+  Objective objective = Objective::kSpan;
 };
 
 /// Returns the schedule with its actions in another order.

@@ -15,41 +15,43 @@ class Search {
   Search(const OrderGraph& graph, const OrderSearch& search, int stages)
       : graph_(graph),
         search_(search),
-        timed_(graph, search.rank_limit),
+        timed_(graph),
         random_(search.seed),
         last_seen_(static_cast<std::size_t>(2 * stages)),
         orders_(timed_.without_weight_grads()),
         gaps_(orders_.size(), {search.least_gap_ratio}) {}
 
-  /// Returns the shortest span, or kImpossible; best_order() has its order.
+  /// Returns the shortest time, or kImpossible; best_order() has its order.
   std::int64_t run(std::int64_t threshold_unit) {
-    best_span_ = timed_.span(orders_, gaps_);
-    if (best_span_ == FloatingOrder::kImpossible) return best_span_;
+    best_time_ = timed_.time(orders_, gaps_);
+    if (best_time_ == FloatingOrder::kImpossible) return best_time_;
     best_ = orders_;
     best_gaps_ = gaps_;
-    std::int64_t energy = energy_of(best_span_);
+    std::int64_t energy = energy_of(best_time_);
     find_paths();
     const double first_threshold = search_.first_threshold * static_cast<double>(threshold_unit);
-    for (int step = 0; step < search_.steps && best_span_ > search_.goal; ++step) {
+    constexpr int kStepsBetweenQuestions = 64;  // whether the search is stopped
+    for (int step = 0; step < search_.steps && best_time_ > search_.goal; ++step) {
+      if (step % kStepsBetweenQuestions == 0 && search_.is_stopped && search_.is_stopped()) break;
       const int rank = change();
       if (rank == OrderGraph::kNone) continue;
-      const std::int64_t span = is_ascending(orders_[rank]) ? timed_.span(orders_, gaps_) : FloatingOrder::kImpossible;
+      const std::int64_t time = is_ascending(orders_[rank]) ? timed_.time(orders_, gaps_) : FloatingOrder::kImpossible;
       const double threshold = first_threshold * (search_.steps - step) / search_.steps;
-      if (span == FloatingOrder::kImpossible ||
-          static_cast<double>(energy_of(span)) > static_cast<double>(energy) + threshold) {
+      if (time == FloatingOrder::kImpossible ||
+          static_cast<double>(energy_of(time)) > static_cast<double>(energy) + threshold) {
         std::swap(orders_[rank], saved_order_);
         gaps_[rank] = saved_gap_;
         continue;
       }
-      energy = energy_of(span);
+      energy = energy_of(time);
       find_paths();
-      if (span < best_span_) {
-        best_span_ = span;
+      if (time < best_time_) {
+        best_time_ = time;
         best_ = orders_;
         best_gaps_ = gaps_;
       }
     }
-    return best_span_;
+    return best_time_;
   }
 
   RankOrders best_order() { return timed_.complete(best_, best_gaps_); }
@@ -59,21 +61,22 @@ class Search {
     return static_cast<std::ptrdiff_t>(random_() % static_cast<std::uint64_t>(n));
   }
 
-  /// The longest span decides; the mean of all spans tells apart orders that are equally long.
-  std::int64_t energy_of(std::int64_t span) const {
-    const std::int64_t ranks = std::ssize(timed_.spans());
+  /// The longest time of a rank decides; the mean of all tells apart orders that are equally long.
+  std::int64_t energy_of(std::int64_t time) const {
+    const std::int64_t ranks = std::ssize(timed_.rank_times());
     std::int64_t mean = 0;  // mean of the sum, which may be more than 64 bits hold
     std::int64_t rest = 0;
-    for (const std::int64_t of_rank : timed_.spans()) {
+    for (const std::int64_t of_rank : timed_.rank_times()) {
       mean += of_rank / ranks;
       rest += of_rank % ranks;
     }
-    return span + mean + rest / ranks;
+    return time + mean + rest / ranks;
   }
 
-  /// Finds the paths to the end of the rank with the longest span, and of any rank: the next steps choose from them.
+  /// Finds the paths to the end of the rank with the longest time, and of any rank: the next steps choose
+  /// from them.
   void find_paths() {
-    const auto longest = std::ranges::max_element(timed_.spans()) - timed_.spans().begin();
+    const auto longest = std::ranges::max_element(timed_.rank_times()) - timed_.rank_times().begin();
     paths_[0] = timed_.path_to_end(orders_, static_cast<int>(longest));
     paths_[1] = timed_.path_to_end(orders_, static_cast<int>(below(std::ssize(orders_))));
   }
@@ -159,19 +162,20 @@ class Search {
   std::array<std::vector<std::int32_t>, 2> paths_;
   std::vector<std::int32_t> saved_order_;
   GapRule saved_gap_;
-  std::int64_t best_span_ = FloatingOrder::kImpossible;
+  std::int64_t best_time_ = FloatingOrder::kImpossible;
   RankOrders best_;
   std::vector<GapRule> best_gaps_;
 };
 
 }  // namespace
 
-FoundOrder search_order(const Schedule& schedule, const OrderCosts& costs, const OrderSearch& search) {
-  const OrderGraph graph(schedule, costs);
+FoundOrder search_order(const Schedule& schedule, const OrderQuestion& question, const OrderSearch& search) {
+  const OrderGraph graph(schedule, question);
+  const OrderCosts& costs = question.costs;
   Search run(graph, search, static_cast<int>(schedule.stages.size()));
-  const std::int64_t span = run.run(costs.forward.front() + costs.input_grad.front() + costs.weight_grad.front());
-  if (span == FloatingOrder::kImpossible) return {.schedule = schedule};
-  return {.schedule = in_order(schedule, graph, run.best_order()), .span = span};
+  const std::int64_t time = run.run(costs.forward.front() + costs.input_grad.front() + costs.weight_grad.front());
+  if (time == FloatingOrder::kImpossible) return {.schedule = schedule};
+  return {.schedule = in_order(schedule, graph, run.best_order()), .time = time};
 }
 
 }}  // namespace plumb::schedules

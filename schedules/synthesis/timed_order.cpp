@@ -11,7 +11,7 @@ TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph) {
   causes_.resize(graph.actions.size());
 }
 
-std::int64_t TimedOrder::span(const RankOrders& orders) {
+std::int64_t TimedOrder::time(const RankOrders& orders) {
   std::ranges::fill(ends_, OrderGraph::kUnknownEnd);
   std::vector<std::size_t> position(orders.size(), 0);
   std::vector<bool> runnable(orders.size(), true);
@@ -54,7 +54,8 @@ std::int64_t TimedOrder::span(const RankOrders& orders) {
   std::int64_t longest = 0;
   for (int r = 0; r < static_cast<int>(orders.size()); ++r) {
     if (orders[r].empty()) continue;
-    const std::int64_t here = ends_[orders[r].back()] - starts_[orders[r].front()];
+    const std::int64_t uncounted = graph_.objective == Objective::kSpan ? starts_[orders[r].front()] : 0;
+    const std::int64_t here = ends_[orders[r].back()] - uncounted;
     if (here <= longest) continue;
     longest = here;
     longest_rank_ = r;

@@ -14,17 +14,16 @@ class TimedOrder {
 
   explicit TimedOrder(const OrderGraph& graph);
 
-  /// Times all actions; returns the longest span of any rank, from the start of its first action to the end of its
-  /// last, or kDeadlock.
-  std::int64_t span(const RankOrders& orders);
+  /// Times all actions; returns the time of the graph's objective, or kDeadlock.
+  std::int64_t time(const RankOrders& orders);
 
-  /// Returns, of the times that span() found last, the actions that make the longest span, the last first. Empty after
-  /// a deadlock.
+  /// Returns, of the times that time() found last, the actions that make the longest time of a rank, the last
+  /// first. Empty after a deadlock.
   std::vector<std::int32_t> critical_path(const RankOrders& orders) const;
 
  private:
   const OrderGraph& graph_;
-  // These are from the last call of span().
+  // These are from the last call of time().
   std::vector<std::int64_t> starts_;
   std::vector<std::int64_t> ends_;
   std::vector<std::int32_t> causes_;

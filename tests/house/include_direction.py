@@ -19,11 +19,14 @@ ALLOWED = {
 }
 # A room may include itself and the rooms of its list, which are of the same folder.
 ROOMS = {
+    "schedules/bounds": ["schedules"],
     "schedules/forms": ["schedules"],
     "schedules/passes": ["schedules", "schedules/dependencies"],
     "schedules/rules": ["schedules", "schedules/dependencies"],
-    "schedules/synthesis": ["schedules", "schedules/dependencies"],
-    "schedules/generators": ["schedules", "schedules/synthesis"],
+    "schedules/search": ["schedules", "schedules/bounds", "schedules/forms", "schedules/generators",
+                         "schedules/synthesis"],
+    "schedules/synthesis": ["schedules", "schedules/bounds", "schedules/dependencies"],
+    "schedules/generators": ["schedules", "schedules/bounds", "schedules/synthesis"],
     "schedules/dependencies": ["schedules"],
     "simulator": ["simulator/compile", "simulator/engine", "simulator/memory", "simulator/path"],
     "simulator/network": ["simulator", "simulator/network/engine", "simulator/network/topology", "simulator/noise",

@@ -19,6 +19,8 @@ VALUES = {
     "--shard": "1", "--prefetch": (None, "--shard", "1"), "--lowering": "pytorch",
     "--receives": ("late", "--sends", "rendezvous"), "--sends": ("rendezvous", "--receives", "late"),
     "--costs": COSTS.replace("f=1", "f=3"), "--output": "FILE", "--lowered": None, "--max-activations": "1",
+    "--released-at-i": "0.5", "--objective": "makespan", "--placement": "chain", "--effort": "1000", "--time-limit": "0.001",
+    "--certificate": "FILE.json",
     "--json": None, "--draw": None, "--trace": "FILE.json", "--noise": "cv=0.1", "--slow": "rank=0:0.5",
     "--burst-kib": "64", "--global-batch": "64", "--seq": "128", "--precision": "fp32", "--stack": "megatron-core",
     "--fp8-recipe": ("rowwise", "--precision", "fp8", "--stack", "torchtitan"),
@@ -38,6 +40,8 @@ SAME = {
     ("schedule check", "--group"): "interleaved is valid with any group",
     ("schedule check", "--prefetch"): "a rank with one stage has nothing to gather ahead",
     ("schedule check", "--lenient"): "a file without faults is read alike",
+    ("schedule search", "--effort"): "a search that reaches its bound has spent no more",
+    ("schedule search", "--time-limit"): "a search that reaches its bound soon has no need of a limit",
     ("simulate", "--prefetch"): "a rank with one stage has nothing to gather ahead",
     ("schedule show", "--prefetch"): "a rank with one stage has nothing to gather ahead",
     ("schedule convert", "--lenient"): "a file without faults is read alike",
@@ -148,6 +152,7 @@ class Options(CommandLineTest):
         with self.subTest("search"):
             costs = ("--costs", "f=1,i=1.5,w=0.8,c=0.1")
             self.check_all(self.cases("schedule search", [(*base, *costs) for base in bases if base[0] in ("1f1b", "zb-auto", self.text)]))
+            self.check_all(self.cases("schedule search", [("-p", "4", "-m", "6", "-v", "2", "--effort", "100k", *costs)]))
         self.check_all(self.cases("schedule list", [()]))
 
     def test_an_option_of_simulating_a_schedule_changes_its_answer_or_is_refused(self):

@@ -326,7 +326,7 @@ class Schedules(CommandLineTest):
         made = self.folder / "made.csv"
         question = ["-p", 4, "-m", 8, "--costs", "f=1000,i=1500,w=800"]
         found = self.json("schedule", "search", "ZB-V", *question, "-o", made)
-        self.assertEqual(found["span_bound_s"], 8 * 2 * 3300)  # the work of a rank
+        self.assertEqual(found["span_bound_s"], 56200)  # more than the work of a rank, 52800: memory makes it idle
         self.assertLessEqual(found["span_s"], 56200)  # what the authors' scheduler reports for these costs
         self.assertAlmostEqual(found["gap_pct"], 100 * (found["span_s"] / found["span_bound_s"] - 1), places=9)
         self.assertLessEqual(found["peak_activations"], 8)
@@ -339,7 +339,57 @@ class Schedules(CommandLineTest):
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)
         self.assertLessEqual(self.json("schedule", "search", made, "--costs", question[-1])["span_s"], found["span_s"])
-        self.refused(1, "schedule", "search", "seq1f1b", "-p", 2, "-m", 4, "--slices", 2, says=["slices"])
+        for name, *options in (("seq1f1b", "--slices", 2), ("bpipe",), ("pipedream",), ("forward-only",)):
+            self.refused(1, "schedule", "search", name, "-p", 4, "-m", 4, *options, says=["without slices"])
+
+    def test_a_search_is_proved_and_its_certificate_verified(self):
+        made, proof = self.folder / "made.json", self.folder / "proof.json"
+        costs = ["--costs", "f=67,i=81,w=125,c=20,unit=ps"]
+        found = self.json("schedule", "search", "zb-auto", "-p", 8, "-m", 13, *costs, "-o", made, "--certificate", proof)
+        self.assertTrue(found["proved_optimal"])
+        self.assertAlmostEqual(found["span_s"], 4396e-12, places=20)  # ZB-H1's; list scheduling alone finds 4422
+        self.assertEqual(found["bound_reason"], "the work of rank 0")
+        self.assertAlmostEqual(sum(term["time_s"] for term in found["bound_terms"]), found["span_bound_s"], places=20)
+        self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [])
+        text = self.done("schedule", "search", "zb-auto", "-p", 8, "-m", 13, *costs)
+        self.assertIn("proved optimal", text)
+        self.assertIn("of idling on rank 0", text)
+        proof.write_text(proof.read_text().replace("4396", "4395"))
+        self.assertEqual(len(json.loads(plumb("schedule", "check", made, "--certificate", proof, "--json").stdout)["certificate_faults"]), 2)
+
+    def test_a_search_has_an_objective_a_memory_by_rank_and_hops_by_link(self):
+        question = ["-p", 6, "-m", 10, "--memory", 2, "--costs", "f=65,i=106,w=74,unit=ps"]
+        found = self.json("schedule", "search", "zb-auto", *question, "--objective", "makespan")
+        self.assertLessEqual(found["makespan_s"], 2816.5e-12)  # ZB-H2's
+        self.assertIsNone(found["span_bound_s"])
+        self.assertGreaterEqual(found["makespan_s"], found["makespan_bound_s"])
+        tight = self.json("schedule", "search", "1f1b", "-p", 3, "-m", 6, "--max-activations", "2:1:1", "--costs",
+                          "f=1,b=2,c=0.5:0.25")
+        self.assertEqual(tight["peak_activations"], 2)
+        self.refused(3, "schedule", "search", "v-half", "-p", 2, "-m", 2, "--max-activations", "1", says=["memory"])
+        self.refused(2, "schedule", "search", "1f1b", "-p", 3, "-m", 6, "--max-activations", "2:1", says=["2 numbers"])
+
+    def test_a_search_without_a_schedule_chooses_the_placement(self):
+        question = ["-p", 4, "-m", 8, "-v", 2, "--costs", "f=10,i=10,w=10", "--effort", "2M"]
+        any_order = self.json("schedule", "search", *question)
+        self.assertEqual(any_order["schedule"], "v")
+        self.assertLess(any_order["span_s"], self.json("schedule", "search", *question, "--placement", "chain")["span_s"])
+        both = self.json("schedule", "search", *question, "--placement", "bidirectional")
+        self.assertEqual(both["schedule"], "bidirectional")
+        self.assertEqual(self.done("schedule", "search", *question), self.done("schedule", "search", *question))
+        self.refused(2, "schedule", "search", "zb-v", "-p", 4, "-m", 8, "--placement", "v", says=["its own placement"])
+        self.refused(2, "schedule", "search", "-p", 4, says=["-m"])
+        self.refused(2, "schedule", "search", *question, "--slices", 2, says=["--slices"])
+
+    def test_a_search_takes_a_plan_with_its_costs_and_memory(self):
+        plan, made = self.folder / "plan.json", self.folder / "made.json"
+        self.done("plan", "gpt-nano", "h100:4", "--global-batch", 16, "--layout", "pp=4,mbs=1,schedule=1f1b", "-o", plan)
+        found = self.json("schedule", "search", plan, "--objective", "makespan", "--effort", "1M", "-o", made)
+        self.assertEqual(found["schedule"], "1f1b")
+        self.assertGreaterEqual(found["makespan_s"], found["makespan_bound_s"])
+        self.done("schedule", "check", made)
+        self.refused(2, "schedule", "search", plan, "--costs", "f=1", says=["its own costs"])
+        self.refused(2, "schedule", "search", plan, "-m", 4, says=["its own ranks"])
 
     def test_limits_that_a_schedule_is_checked_against(self):
         self.done("schedule", "check", "1f1b", "-p", 4, "-m", 8, "--max-activations", "4:3:2:1")

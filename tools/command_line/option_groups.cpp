@@ -70,7 +70,8 @@ void add_order(CLI::App* app, ScheduleArguments& schedule) {
       ->transform(count_of<int>(1));
   of(kOfSchedule,
      app->add_flag("--vertical-sync", schedule.vertical_sync, "pipedream: one version of the weights a micro-batch"));
-  add("--memory", schedule.memory_ratio, "zb-auto: activations that a rank may hold, in multiples of -p (default: 1)");
+  add("--memory", schedule.memory_ratio,
+      "zb-auto, search: activations that a rank may hold, in multiples of -p times -v (default: 1)");
   of(kOfSchedule,
      app->add_flag("--lenient", schedule.lenient, "read a CSV as PyTorch's parser does, and say what was dropped"));
 }

@@ -4,11 +4,41 @@
 
 #include <CLI/CLI.hpp>
 
+#include "schedules/search/placements.h"
 #include "tools/command_line/option_groups.h"
 #include "tools/command_line/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
+
+namespace {
+
+void add_max_activations(CLI::App* verb, ScheduleVerbArguments& arguments) {
+  verb->add_option("--max-activations", arguments.max_activations,
+                   "chunks that a rank may hold at once: one number, or one a rank as in 4:3:2:1")
+      ->delimiter(':')
+      ->transform(count_of<int>(1));
+}
+
+void add_search(CLI::App* verb, ScheduleVerbArguments& arguments) {
+  SearchArguments& search = arguments.search;
+  add_max_activations(verb, arguments);
+  verb->add_option("--released-at-i", search.released_at_input_grad_ratio,
+                   "share of an activation that the input gradient frees already (default: 0)")
+      ->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--objective", search.objective, "what is to be short: span (default) or makespan")
+      ->check(CLI::IsMember({"span", "makespan"}));
+  verb->add_option("--placement", search.placement, "where stages lie, without a schedule (default: any)")
+      ->check(CLI::IsMember(placement_names()));
+  verb->add_option("--effort", search.timed_actions,
+                   "actions to time over all orders that are tried (default: 50 million)")
+      ->transform(count_of<std::int64_t>(1));
+  verb->add_option("--time-limit", search.limit_seconds, "seconds after which the best so far is given")
+      ->check(above_zero());
+  verb->add_option("--certificate", arguments.certificate, "file to write the certificate of its bound to (.json)");
+}
+
+}  // namespace
 
 void add_schedule(CLI::App& app, Chosen& chosen) {
   CLI::App* group = app.add_subcommand("schedule", "list, make, search, show, check or convert schedules");
@@ -31,9 +61,13 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
     const auto arguments = std::make_shared<ScheduleVerbArguments>();
     CLI::App* verb = add_verb(*group, chosen, v.name, v.what, arguments, v.run);
     if (v.takes_schedule) {
+      const bool searches = v.run == schedule_search_verb;
       verb->add_option("schedule", arguments->schedule.name,
-                       "a name (`plumb schedule list`) or a file (.txt, .csv, .json)")
-          ->required();
+                       searches
+                           ? "a name (`plumb schedule list`), a file (.txt, .csv, .json) or a plan, whose placement "
+                             "and memory are kept (default: any order)"
+                           : "a name (`plumb schedule list`) or a file (.txt, .csv, .json)")
+          ->required(!searches);
       add_order(verb, arguments->schedule);
       if (v.run != schedule_search_verb) add_lowering(verb, arguments->schedule);
       if (v.run != schedule_search_verb && v.run != schedule_show_verb) add_receives(verb, arguments->schedule);
@@ -50,13 +84,12 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
     if (v.run == schedule_search_verb) {
       verb->add_option("--costs", arguments->costs, "what it is made for, as in f=1,i=1.5,w=0.8,c=0.1");
       verb->add_option("-o,--output", arguments->output, "file to write: .txt, .json or .csv (default: print as text)");
+      add_search(verb, *arguments);
     }
     if (v.run == schedule_check_verb) {
       add_sends(verb, arguments->sends);
-      verb->add_option("--max-activations", arguments->max_activations,
-                       "chunks that a rank may hold at once: one number, or one a rank as in 4:3:2:1")
-          ->delimiter(':')
-          ->transform(count_of<int>(1));
+      add_max_activations(verb, *arguments);
+      verb->add_option("--certificate", arguments->certificate, "a certificate of `schedule search` to verify as well");
     }
     if (!v.takes_schedule || v.run == schedule_check_verb || v.run == schedule_search_verb)
       add_json(verb, arguments->json);

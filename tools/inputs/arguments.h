@@ -95,12 +95,23 @@ struct SimulateArguments {
   bool json = false;
 };
 
+/// The options of `schedule search` besides those of a schedule.
+struct SearchArguments {
+  std::string objective = "span";  ///< span, makespan
+  std::string placement;           ///< a name of placements(); empty: the schedule's, or any without one
+  double released_at_input_grad_ratio = 0;
+  std::int64_t timed_actions = 0;       ///< 0: the search's own
+  std::optional<double> limit_seconds;  ///< nothing: none
+};
+
 struct ScheduleVerbArguments {
-  ScheduleArguments schedule;
+  ScheduleArguments schedule;  ///< search: without a name, any order is sought
+  SearchArguments search;
   std::string output;
-  std::string costs;                 ///< show: the costs of the drawing
+  std::string costs;                 ///< show, search: the costs of the drawing, or of the question
   std::string sends = "buffered";    ///< check
-  std::vector<int> max_activations;  ///< check: the most that a rank may hold; none, one for all, or one a rank
+  std::vector<int> max_activations;  ///< check, search: most of a rank; none, one for all, or one a rank
+  std::string certificate;           ///< search: a file to write; check: a file to verify
   bool lowered = false;
   bool json = false;
 };

@@ -52,6 +52,22 @@ std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
   return numbers;
 }
 
+/// Gives each pair of neighbouring ranks its latency, in both directions.
+void add_links(CostTable& costs, const std::vector<Seconds>& latencies, int ranks) {
+  const int given = static_cast<int>(latencies.size());
+  if (given == 0) return;
+  if (given != ranks && given != ranks - 1) {
+    throw SpecError(
+        fmt::format("--costs: c= has {} latencies for {} ranks: give one, one for each of the {} links between "
+                    "neighbours, or {} with that from the last rank to the first",
+                    given, ranks, ranks - 1, ranks));
+  }
+  for (int r = 0; r < given; ++r) {
+    const int next = (r + 1) % ranks;
+    costs.links[{r, next}] = costs.links[{next, r}] = {.latency = latencies[static_cast<std::size_t>(r)]};
+  }
+}
+
 }  // namespace
 
 CostsOption parse_costs(std::string_view text) {
@@ -117,8 +133,8 @@ CostsOption parse_costs(std::string_view text) {
         std::ranges::any_of(given, [&](const auto& entry) { return lists.find(entry.first)->second == list; });
     if (!was_given) *list = {Seconds{option.unit.seconds}};
   }
-  if (hop.size() != 1) throw SpecError("--costs: c= is one latency for every hop: give one number");
-  chunk.hop_latency = hop.front();
+  chunk.hop_latency = *std::ranges::max_element(hop);
+  if (hop.size() > 1) option.link_latencies = hop;
   option.whole_backward = given.contains("b");
   return option;
 }
@@ -135,10 +151,12 @@ CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
     }
   }
   CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
+  add_links(costs, option.link_latencies, static_cast<int>(schedule.ranks.size()));
   if (option.message_bytes == 0) return costs;
   for (StageCosts& stage : costs.stages)
     stage.activation_message_bytes = stage.gradient_message_bytes = std::llround(option.message_bytes);
   costs.default_link.bytes_per_second = option.bytes_per_second;
+  for (auto& [ranks, link] : costs.links) link.bytes_per_second = option.bytes_per_second;
   return costs;
 }
 

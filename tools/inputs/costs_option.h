@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
@@ -22,7 +23,10 @@ struct CostsOption {
   ChunkCosts chunk;             ///< in seconds
   TimeUnit unit;                ///< unit of the given times, and of printed tables
   bool whole_backward = false;  ///< b= was given
-  double message_bytes = 0;     ///< size of every message; 0: only the hop's latency counts
+  /// Latency of the link from each rank to the next one; empty: chunk.hop_latency, which is the longest of
+  /// them.
+  std::vector<Seconds> link_latencies;
+  double message_bytes = 0;  ///< size of every message; 0: only the hop's latency counts
   double bytes_per_second = std::numeric_limits<double>::infinity();  ///< bandwidth of every hop
   double host_moves = 0;  ///< OFFLOADs and RELOADs that the host's memory carries at full speed; 0: any number
 };
@@ -33,8 +37,9 @@ struct CostsOption {
 /// bandwidth or the reverse.
 CostsOption parse_costs(std::string_view text);
 
-/// Returns the cost table of a schedule. Throws SpecError if whole backwards are priced but the schedule splits them,
-/// or a list of costs does not fit its stages.
+/// Returns the cost table of a schedule. Throws SpecError if whole backwards are priced but the schedule
+/// splits them, or a list of costs does not fit its stages, or one of links its ranks: the links between
+/// neighbours, and perhaps that from the last rank to the first.
 CostTable costs_for(const CostsOption& option, const Schedule& schedule);
 
 }}  // namespace plumb::tools

@@ -32,7 +32,8 @@ constexpr KnownKind kConfigFile{FileKind::kModel, "a Hugging Face config",
                                 "`plumb plan MODEL CLUSTER` takes it as a model"};
 constexpr KnownKind kClusterFile{FileKind::kCluster, "a cluster", "`plumb plan MODEL CLUSTER` takes it"};
 constexpr KnownKind kStackFile{FileKind::kStack, "a training stack", "--stack takes it"};
-constexpr KnownKind kPlanFile{FileKind::kPlan, "a plan", "`plumb simulate`, memory, whatif, run and validate take it"};
+constexpr KnownKind kPlanFile{FileKind::kPlan, "a plan",
+                              "`plumb simulate`, memory, whatif, run, validate and schedule search take it"};
 constexpr KnownKind kScheduleFile{FileKind::kSchedule, "a schedule",
                                   "`plumb schedule show` and `plumb simulate --schedule` take it"};
 constexpr KnownKind kTopologyFile{FileKind::kTopology, "a topology", "`plumb simulate --topology` takes it"};
@@ -159,6 +160,11 @@ std::string_view wanted_name(FileKind kind) {
 bool has_known_ending(std::string_view path) {
   return std::ranges::any_of(kOwnEndings, [&](std::string_view ending) { return ends_in(path, ending); }) ||
          std::ranges::any_of(kForeignEndings, [&](const KnownEnding& known) { return ends_in(path, known.ending); });
+}
+
+bool is_of_kind(FileKind kind, const std::string& path) {
+  const std::optional<KnownKind> known = kind_of(path);
+  return known && known->kind == kind;
 }
 
 std::string wrong_kind(FileKind wanted, const std::string& path) {

@@ -30,6 +30,9 @@ enum class FileKind : std::uint8_t {
 /// Returns true if the path ends as a known kind of file does, Plumb's own or another: no preset has such a name.
 bool has_known_ending(std::string_view path);
 
+/// Returns true if the file can be told to be of the kind.
+bool is_of_kind(FileKind kind, const std::string& path);
+
 /// Returns a sentence that names the file's kind, the kind `wanted` and what reads the file; empty if the file is of
 /// the kind `wanted`, or its kind cannot be told.
 std::string wrong_kind(FileKind wanted, const std::string& path);

@@ -45,20 +45,6 @@ Schedule parse_schedule_file(const std::string& path, bool lenient) {
   return schedule;
 }
 
-/// Throws UsageError if numbers of a schedule were given, since a file has its own.
-void refuse_numbers(const ScheduleArguments& arguments) {
-  const ScheduleArguments none;
-  const bool given = arguments.ranks != none.ranks || arguments.microbatches != none.microbatches ||
-                     arguments.chunks != none.chunks || arguments.group != none.group ||
-                     arguments.slices != none.slices || arguments.batch != none.batch || arguments.vertical_sync ||
-                     arguments.memory_ratio != none.memory_ratio;
-  if (!given) return;
-  throw UsageError(fmt::format(
-      "{} has its own ranks, micro-batches and the like: leave -p, -m, -v, --group, --slices, --batch, --vertical-sync "
-      "and --memory away",
-      arguments.name));
-}
-
 Checkpoint checkpoint_of(const ScheduleArguments& arguments) {
   return arguments.checkpoint == "always"        ? Checkpoint::kAlways
          : arguments.checkpoint == "except_last" ? Checkpoint::kExceptLast
@@ -95,6 +81,25 @@ Sends sends_named(const std::string& name) {
   return name == "rendezvous" ? Sends::kRendezvous : name == "blocking" ? Sends::kBlocking : Sends::kBuffered;
 }
 
+void refuse_numbers(const ScheduleArguments& arguments) {
+  const ScheduleArguments none;
+  const bool given = arguments.ranks != none.ranks || arguments.microbatches != none.microbatches ||
+                     arguments.chunks != none.chunks || arguments.group != none.group ||
+                     arguments.slices != none.slices || arguments.batch != none.batch || arguments.vertical_sync ||
+                     arguments.memory_ratio != none.memory_ratio;
+  if (!given) return;
+  throw UsageError(fmt::format(
+      "{} has its own ranks, micro-batches and the like: leave -p, -m, -v, --group, --slices, --batch, --vertical-sync "
+      "and --memory away",
+      arguments.name));
+}
+
+void refuse_lenient(const ScheduleArguments& arguments) {
+  if (arguments.lenient && !arguments.name.ends_with(".csv"))
+    throw UsageError(
+        fmt::format("--lenient is for PyTorch's CSV files, and {} is none: leave it away", arguments.name));
+}
+
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   Schedule schedule = unchecked_input(arguments, costs);
   if (!names_schedule_file(arguments.name)) return schedule;
@@ -106,9 +111,7 @@ Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& co
 }
 
 Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
-  if (arguments.lenient && !arguments.name.ends_with(".csv"))
-    throw UsageError(
-        fmt::format("--lenient is for PyTorch's CSV files, and {} is none: leave it away", arguments.name));
+  refuse_lenient(arguments);
   if (names_schedule_file(arguments.name)) {
     refuse_numbers(arguments);
     return read_schedule(arguments.name, arguments.lenient);

@@ -21,6 +21,12 @@ Schedule read_schedule(const std::string& path, bool lenient = false);
 /// own.
 Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
 
+/// Throws UsageError if numbers of a schedule were given, since a file has its own.
+void refuse_numbers(const ScheduleArguments& arguments);
+
+/// Throws UsageError if --lenient was given for something else than PyTorch's CSV.
+void refuse_lenient(const ScheduleArguments& arguments);
+
 /// Returns the parameters of a schedule that is generated. Throws UsageError if ranks or micro-batches are missing.
 ScheduleParameters parameters_of(const ScheduleArguments& arguments, const ChunkCosts& costs);
 

@@ -8,6 +8,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/rules/rules.h"
 #include "schedules/rules/validate.h"
+#include "schedules/search/certificate.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_option.h"
 #include "tools/inputs/schedule_input.h"
@@ -48,6 +49,12 @@ void write_or_print(const Schedule& schedule, const std::string& output) {
 void note_defaults(const Schedule& schedule, const ScheduleArguments& arguments) {
   const std::string title = timeline_title(schedule);
   if (const std::string whole = titled(title, arguments); whole != title) print_note(whole);
+}
+
+/// Returns what the certificate in a file says wrongly of a schedule; nothing without a file.
+std::vector<std::string> faults_by(const std::string& file, const Schedule& schedule) {
+  if (file.empty()) return {};
+  return certificate_faults(parse_certificate(read_text_file(file), file), schedule);
 }
 
 }  // namespace
@@ -111,7 +118,8 @@ int schedule_show_verb(const ScheduleVerbArguments& arguments) {
 
 int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   const std::string& path = arguments.schedule.name;
-  Schedule schedule = unchecked_input(arguments.schedule);
+  const Schedule order = unchecked_input(arguments.schedule);
+  Schedule schedule = order;
   const ValidationLimits limits{.sends = sends_named(arguments.sends), .max_activations = arguments.max_activations};
   std::vector<Violation> violations = validate(schedule, {.max_activations = limits.max_activations});
   if (violations.empty()) {
@@ -120,6 +128,8 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
     schedule = lowers ? lowered_input(schedule, arguments.schedule) : ordered_input(schedule, arguments.schedule);
     violations = validate(schedule, limits);
   }
+  const std::vector<std::string> faults =
+      violations.empty() ? faults_by(arguments.certificate, order) : std::vector<std::string>{};
   if (arguments.json) {
     ordered_json list = ordered_json::array();
     for (const Violation& v : violations) {
@@ -129,18 +139,26 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
                       {"rule", rule_name(v.rule)},
                       {"message", v.message}});
     }
-    print_answer(json_answer(ordered_json{{"file", path}, {"valid", violations.empty()}, {"violations", list}}));
+    const bool verified = violations.empty() && !arguments.certificate.empty();
+    print_answer(json_answer(ordered_json{{"file", path},
+                                          {"valid", violations.empty()},
+                                          {"violations", list},
+                                          {"certificate_faults", verified ? ordered_json(faults) : nullptr}}));
   } else if (violations.empty()) {
     print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n",
                              titled(path, arguments.schedule), schedule.ranks.size(), schedule.stages.size(),
                              schedule.microbatches, action_count(schedule)));
+    for (const std::string& fault : faults) print_answer(fmt::format("{}: {}\n", arguments.certificate, fault));
+    if (faults.empty() && !arguments.certificate.empty()) {
+      print_answer(fmt::format("{}: its time and its bound are those of its costs\n", arguments.certificate));
+    }
   } else {
     for (const Violation& violation : violations) print_answer(fmt::format("{}: {}\n", path, to_text(violation)));
   }
   if (violations.size() >= Findings::kMostFindings) {
     print_note(fmt::format("of each kind of fault the first {} are named", Findings::kMostFindings));
   }
-  return violations.empty() ? kDone : kInputFault;
+  return violations.empty() && faults.empty() ? kDone : kInputFault;
 }
 
 }}  // namespace plumb::tools

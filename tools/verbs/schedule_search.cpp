@@ -1,20 +1,23 @@
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
-#include "schedules/generators/catalogue.h"
-#include "schedules/generators/generators.h"
-#include "schedules/liveness.h"
 #include "schedules/passes/lower.h"
-#include "schedules/synthesis/fit_to_costs.h"
+#include "schedules/search/certificate.h"
+#include "schedules/search/search_schedule.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_option.h"
 #include "tools/inputs/schedule_input.h"
+#include "tools/inputs/search_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw/time_text.h"
@@ -24,64 +27,118 @@ namespace {
 
 using nlohmann::ordered_json;
 
-bool is_made_for_costs(const std::string& name) {
-  const std::vector<std::string_view> made = schedules_made_for_costs();
-  return std::ranges::find(made, name) != made.end();
+/// The best of the questions' answers, and what is simulated of it.
+struct SearchAnswer {
+  SearchQuestion asked;
+  FoundSchedule found;
+  Simulation simulation;
+};
+
+SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t questions, const StopSignals& signals) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::optional<double> limit = arguments.search.limit_seconds;
+  SearchEffort effort;
+  if (arguments.search.timed_actions > 0) effort.timed_actions = static_cast<double>(arguments.search.timed_actions);
+  effort.timed_actions /= static_cast<double>(questions);
+  effort.is_stopped = [=, &signals] {
+    return signals.has_come() || (limit && Seconds{std::chrono::steady_clock::now() - start}.count() > *limit);
+  };
+  if (shows_progress()) {
+    effort.progress = [](std::int64_t time, std::int64_t bound) {
+      print_note(fmt::format("best so far {}, bound {}", time_text(SimTime{time}), time_text(SimTime{bound})));
+    };
+  }
+  return effort;
 }
 
-bool has_whole_backwards(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
-    return std::ranges::find(actions, Op::kBackward, &Action::op) != actions.end();
-  });
+/// Returns the answer of the shortest time; nothing if no question has one.
+std::optional<SearchAnswer> best_answer(const ScheduleVerbArguments& arguments, std::vector<SearchQuestion> questions) {
+  const StopSignals signals;
+  const SearchEffort effort = effort_of(arguments, questions.size(), signals);
+  std::optional<SearchAnswer> best;
+  for (SearchQuestion& asked : questions) {
+    std::optional<FoundSchedule> found = search_schedule(asked.question, effort, asked.starts);
+    if (!found || (best && best->found.time <= found->time)) continue;
+    best = SearchAnswer{.asked = std::move(asked), .found = std::move(*found), .simulation = {}};
+  }
+  if (best) best->simulation = simulate(lower(best->found.schedule), best->asked.table, {.record_timeline = false});
+  return best;
 }
 
-/// Returns the schedule that its generator makes for the costs, or the one that is found from an order of the catalogue
-/// or of a file with no more activations.
-Schedule searched(const ScheduleArguments& arguments, const CostsOption& costs) {
-  Schedule schedule = schedule_input(arguments, costs.chunk);
-  if (is_made_for_costs(schedule.name)) return schedule;
-  int most_activations = 0;
-  for (const RankLiveness& rank : liveness(schedule)) most_activations = std::max(most_activations, rank.peak);
-  const OrderCosts taken = order_costs(costs_for(costs, schedule), has_whole_backwards(schedule));
-  return fit_to_costs({schedule}, taken, most_activations);
+ordered_json to_json(const SearchAnswer& answer, SimTime time, double gap_pct) {
+  const bool by_span = answer.asked.question.objective == Objective::kSpan;
+  const LowerBound& bound = answer.found.bound;
+  const double bound_s = to_seconds(SimTime{bound.time}).count();
+  ordered_json terms = ordered_json::array();
+  for (const BoundTerm& term : bound.terms) {
+    terms.push_back({{"what", term.what}, {"time_s", to_seconds(SimTime{term.time}).count()}});
+  }
+  return {{"schedule", answer.found.schedule.name},
+          {"objective", objective_name(answer.asked.question.objective)},
+          {"span_s", to_seconds(longest_span(answer.simulation)).count()},
+          {"makespan_s", to_seconds(answer.simulation.makespan).count()},
+          {"span_bound_s", by_span ? ordered_json(bound_s) : ordered_json(nullptr)},
+          {"makespan_bound_s", by_span ? ordered_json(nullptr) : ordered_json(bound_s)},
+          {"bound_reason", bound.reason},
+          {"bound_terms", terms},
+          {"gap_pct", gap_pct},
+          {"proved_optimal", time.count() == bound.time},
+          {"span_bubble_ratio", answer.simulation.span_bubble_ratio},
+          {"bubble_ratio", answer.simulation.bubble_ratio},
+          {"peak_activations", *std::ranges::max_element(answer.simulation.peak_activations)}};
+}
+
+std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time, double gap_pct) {
+  const Schedule& schedule = answer.found.schedule;
+  const Simulation& simulation = answer.simulation;
+  const bool by_span = answer.asked.question.objective == Objective::kSpan;
+  const std::string_view what = objective_name(answer.asked.question.objective);
+  const std::string title = fmt::format("{} p={} m={}", schedule.name, schedule.ranks.size(), schedule.microbatches);
+  std::string text =
+      fmt::format("{}: {} {}, bubble {:.2f} % of it, {} activations on a rank at most\n",
+                  arguments.schedule.name.empty() ? title : titled(title, arguments.schedule), what, time_text(time),
+                  100 * (by_span ? simulation.span_bubble_ratio : simulation.bubble_ratio),
+                  *std::ranges::max_element(simulation.peak_activations));
+  const LowerBound& bound = answer.found.bound;
+  // A rank that starts late for another micro-batch's sake has a shorter span: an exhaustive search leaves such out.
+  const bool is_exhaustive = bound.reason == exhaustive_bound(bound.time).reason;
+  const std::string_view among = by_span && is_exhaustive ? "whose micro-batches ascend on every stage " : "";
+  text +=
+      time.count() == bound.time
+          ? fmt::format("proved optimal: no order within its memory {}has a shorter {}\n", among, what)
+          : fmt::format("no order within its memory has a {} below {}: this one is at most {:.2f} % above the best\n",
+                        what, time_text(SimTime{bound.time}), gap_pct);
+  text += fmt::format("what binds is {}:\n", bound.reason);
+  for (const BoundTerm& term : bound.terms) text += fmt::format("  {} {}\n", time_text(SimTime{term.time}), term.what);
+  return text;
 }
 
 }  // namespace
 
 int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
-  const Schedule schedule = searched(arguments.schedule, costs);
-  const std::string& name = schedule.name;
-  const CostTable table = costs_for(costs, schedule);
-  const Simulation simulation = simulate(lower(schedule), table, {.record_timeline = false});
-  const SimTime span = longest_span(simulation);
-  const SimTime bound = name == "zb-auto" ? zb_auto_bound(parameters_of(arguments.schedule, costs.chunk))
-                                          : *std::ranges::max_element(simulation.busy);
-  const double gap_pct = 100 * (to_seconds(span) / to_seconds(bound) - 1);
-  const int activations = *std::ranges::max_element(simulation.peak_activations);
-
+  const std::optional<SearchAnswer> answer = best_answer(arguments, search_questions(arguments, costs));
+  if (!answer) {
+    print_note("plumb: no order fits: a rank cannot hold one micro-batch on its way: give the ranks more memory");
+    return kInfeasible;
+  }
+  const bool by_span = answer->asked.question.objective == Objective::kSpan;
+  const SimTime time = by_span ? longest_span(answer->simulation) : answer->simulation.makespan;
+  const double gap_pct = 100 * (to_seconds(time) / to_seconds(SimTime{answer->found.bound.time}) - 1);
   if (!arguments.output.empty()) {
-    write_file(arguments.output, schedule_file_text(schedule, arguments.output));
+    write_file(arguments.output, schedule_file_text(answer->found.schedule, arguments.output));
     print_note(fmt::format("wrote {}", arguments.output));
   }
+  if (!arguments.certificate.empty()) {
+    write_file(arguments.certificate, certificate_text(certificate_of(answer->asked.question, answer->found)));
+    print_note(fmt::format("wrote {}", arguments.certificate));
+  }
   if (arguments.json) {
-    print_answer(json_answer(ordered_json{{"schedule", name},
-                                          {"span_s", to_seconds(span).count()},
-                                          {"span_bound_s", to_seconds(bound).count()},
-                                          {"gap_pct", gap_pct},
-                                          {"span_bubble_ratio", simulation.span_bubble_ratio},
-                                          {"peak_activations", activations}}));
+    print_answer(json_answer(to_json(*answer, time, gap_pct)));
     return kDone;
   }
-  print_answer(fmt::format(
-      "{}: span {}, bubble {:.2f} % of it, {} activations on a rank at most\n",
-      titled(fmt::format("{} p={} m={}", name, schedule.ranks.size(), schedule.microbatches), arguments.schedule),
-      time_text(span), 100 * simulation.span_bubble_ratio, activations));
-  print_answer(span == bound
-                   ? "no order has a shorter span\n"
-                   : fmt::format("no order has a span below {}: this one is at most {:.2f} % above the best\n",
-                                 time_text(bound), gap_pct));
-  if (arguments.output.empty()) print_answer(to_text(schedule));
+  print_answer(to_text(*answer, arguments, time, gap_pct));
+  if (arguments.output.empty()) print_answer(to_text(answer->found.schedule));
   return kDone;
 }
 

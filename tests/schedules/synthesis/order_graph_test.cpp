@@ -4,14 +4,19 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
+#include "tests/schedules/order_questions.h"
 
 namespace plumb::test {
 
 TEST_CASE("each action knows what it needs, how long it takes and who waits for it") {
   const Schedule schedule = parse_schedule("0F0 0I0 0W0\n1F0 1B0");
-  const OrderGraph graph(schedule, {.forward = {1, 2}, .input_grad = {3, 4}, .weight_grad = {5, 6}, .hop = 7});
+  const OrderGraph graph(
+      schedule,
+      question_of(schedule, {.forward = {1, 2}, .input_grad = {3, 4}, .weight_grad = {5, 6}, .hop = {7, 0}}, 2));
   CHECK(graph.listed == RankOrders{{0, 1, 2}, {3, 4}});
   CHECK(graph.durations == std::vector<std::int64_t>{1, 3, 5, 2, 10});
+  CHECK(graph.bytes_added == std::vector<std::int64_t>{1, 0, -1, 1, -1});
+  CHECK(graph.max_bytes == std::vector<std::int64_t>{2, 2});
   CHECK(graph.readers == std::vector<int>{1, -1, -1, -1, 0});
   CHECK(graph.inputs[1][0].id == 0);  // 0I0: its forward, and 1B0 a hop away
   CHECK(graph.inputs[1][1].id == 4);
@@ -22,7 +27,8 @@ TEST_CASE("each action knows what it needs, how long it takes and who waits for 
 
 TEST_CASE("slices, pairs and other operations cannot be searched") {
   for (const char* text : {"0F0 0R0 0B0", "0F0 0F0/1 0B0/1 0B0", "0F0 0F1&0B0 0B1"}) {
-    CHECK_THROWS_AS(OrderGraph(parse_schedule(text), equal_costs({}, 1)), ScheduleError);
+    const Schedule schedule = parse_schedule(text);
+    CHECK_THROWS_AS(OrderGraph(schedule, question_of(schedule, equal_costs({}, 1))), ScheduleError);
   }
 }
 

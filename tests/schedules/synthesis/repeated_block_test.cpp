@@ -8,6 +8,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/rules/validate.h"
 #include "schedules/synthesis/local_search.h"
+#include "tests/schedules/order_questions.h"
 
 namespace plumb::test {
 namespace {
@@ -57,9 +58,9 @@ TEST_CASE("a steady state that keeps its slots hides hops in the slack between t
   const Schedule moved = repeat_block(chain_schedule(p, m), p, block);
   const auto growth = [](const Schedule& schedule) {
     OrderCosts costs = equal_costs({.forward = 10, .input_grad = 10, .weight_grad = 10}, p);
-    const std::int64_t free_links = longest_span(schedule, costs);
-    costs.hop = 1;
-    return longest_span(schedule, costs) - free_links;
+    const std::int64_t free_links = order_time(schedule, question_of(schedule, costs));
+    costs.hop.assign(p, 1);
+    return order_time(schedule, question_of(schedule, costs)) - free_links;
   };
   CHECK(growth(steady) < growth(moved));
 }
@@ -70,7 +71,8 @@ TEST_CASE("1F1B's block repeats to 1F1B on its first rank, and to 1F1B's time") 
       INFO("p=", p, " m=", m);
       const Schedule repeated = repeat_block(chain_schedule(p, m), p, whole_block(p, p));
       CHECK(repeated.ranks[0] == make_schedule("1f1b", {.ranks = p, .microbatches = m}).ranks[0]);
-      CHECK(longest_span(repeated, equal_costs({.forward = 1, .input_grad = 2}, p)) == 3 * (m + p - 1));
+      const OrderCosts costs = equal_costs({.forward = 1, .input_grad = 2}, p);
+      CHECK(order_time(repeated, question_of(repeated, costs)) == 3 * (m + p - 1));
     }
   }
 }

@@ -215,7 +215,7 @@ TEST_SUITE("oracle") {
     }
   }
   // Their memory counts half of an activation released at I. With all of it released at W no order gets below .1015
-  // and .0478 at 2p (chain_span_bound).
+  // and .0478 at 2p (schedules/bounds).
   TEST_CASE("zb-auto has the bubble rates that Qi et al. print for 1p and 2p, or lower, within the memory") {
     struct Row {
       int p, m;

@@ -1,10 +1,11 @@
 #pragma once
-// The durations of a schedule's actions, as far as making an order needs to know them.
+// The durations of a schedule's actions, as far as making an order and bounding its time need to know them.
 
 #include <cstdint>
 #include <vector>
 
 #include "schedules/cost_table.h"
+#include "schedules/schedule.h"
 
 namespace plumb { inline namespace schedules {
 
@@ -13,7 +14,9 @@ struct OrderCosts {
   std::vector<std::int64_t> forward;      ///< [stage]
   std::vector<std::int64_t> input_grad;   ///< [stage]
   std::vector<std::int64_t> weight_grad;  ///< [stage]; a whole backward takes both
-  std::int64_t hop = 0;                   ///< latency between different ranks
+  /// [stage] from its end to the start of the next stage of its lane, and as long for the gradient back,
+  /// where the two lie on different ranks.
+  std::vector<std::int64_t> hop;
 };
 
 /// Costs that are equal on every stage.
@@ -27,7 +30,9 @@ struct EqualCosts {
 /// Returns the same costs for every one of the `stages`.
 OrderCosts equal_costs(const EqualCosts& costs, int stages);
 
-/// Returns the table's costs in picoseconds; with `whole_backwards` those of a backward count as input gradients alone.
-OrderCosts order_costs(const CostTable& table, bool whole_backwards = false);
+/// Returns the table's costs in picoseconds for the stages of a schedule. With `whole_backwards` those of a
+/// backward count as input gradients alone. A hop takes the longer of the two directions: the time of a
+/// message and its latency.
+OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& stages, bool whole_backwards = false);
 
 }}  // namespace plumb::schedules

@@ -1,11 +1,13 @@
-#include "schedules/synthesis/zero_bubble.h"
+#include "schedules/synthesis/listed_chain.h"
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "schedules/bounds/lower_bound.h"
 #include "schedules/error.h"
 #include "schedules/synthesis/list_scheduler.h"
 
@@ -27,48 +29,33 @@ struct ChainRule {
 /// that the same question has the same answer on every machine.
 struct Effort {
   std::int64_t actions = 0;
+  std::function<bool()> is_stopped;
 
-  bool is_spent() const { return actions <= 0; }
+  bool is_spent() const { return actions <= 0 || (is_stopped && is_stopped()); }
 };
 
-/// A hundred million take 10 to 20 s on one core. The settings of the zero-bubble papers (32 ranks, 256 micro-batches)
-/// need less.
-constexpr std::int64_t kMostActions = 100'000'000;
 constexpr int kRegularCandidates = 900;  // over all degrees of patience
 
-struct ZeroBubbleOrder {
+struct ChainOrder {
   std::vector<ChainRule> rules;  ///< [rank]
   std::vector<std::vector<Action>> orders;
-  SimTime span = SimTime::max();
+  std::int64_t time = std::numeric_limits<std::int64_t>::max();
 };
 
-ListedOrder listed_below(SimTime most, const ChainCosts& costs, const std::vector<ChainRule>& rules) {
-  const auto p = static_cast<int>(rules.size());
-  const auto counts = [](const std::vector<SimTime>& times) {
-    std::vector<std::int64_t> picoseconds;
-    for (const SimTime time : times) picoseconds.push_back(time.count());
-    return picoseconds;
-  };
-  const OrderCosts taken{.forward = counts(costs.forward),
-                         .input_grad = counts(costs.input_grad),
-                         .weight_grad = counts(costs.weight_grad),
-                         .hop = costs.hop.count()};
-  ListRules lists{.whole_backwards = false,
-                  .max_bytes = costs.max_bytes,
-                  .activation_bytes = costs.activation_bytes,
-                  .released_at_input_grad_bytes = costs.released_at_input_grad_bytes};
+ListedOrder listed_below(std::int64_t most, const OrderQuestion& question, const std::vector<ChainRule>& rules) {
+  ListRules lists;
   for (const ChainRule& rule : rules) {
     lists.forward_urgency.push_back(rule.forward_first ? 0 : 2);
     lists.backward_urgency.push_back(1);
     lists.max_in_flight.push_back(rule.max_in_flight);
     lists.patience.push_back(rule.patience);
   }
-  const Schedule frame{.name = "zb-auto", .microbatches = costs.microbatches, .stages = loop_placement(p, p)};
-  return list_schedule_below(most.count(), frame, p, taken, lists);
+  return list_schedule_below(most, question, lists);
 }
 
-std::int64_t actions_of(const ChainCosts& costs, int microbatches) {
-  return std::int64_t{3} * microbatches * static_cast<std::int64_t>(costs.forward.size());
+std::int64_t actions_of(const OrderQuestion& question, int microbatches) {
+  const std::int64_t of_one = question.whole_backwards ? 2 : 3;
+  return of_one * microbatches * question.ranks;
 }
 
 struct Attempt {
@@ -76,14 +63,12 @@ struct Attempt {
   std::vector<LikeRules> alike;  ///< [rank] rules that list the same
 };
 
-/// Takes the order of `rules` in the place of `best` if its span is below `most`.
-Attempt improve(ZeroBubbleOrder& best, SimTime most, const ChainCosts& costs, const std::vector<ChainRule>& rules,
+/// Takes the order of `rules` in the place of `best` if its time is below `most`.
+Attempt improve(ChainOrder& best, std::int64_t most, const OrderQuestion& question, const std::vector<ChainRule>& rules,
                 Effort& effort) {
-  effort.actions -= actions_of(costs, costs.microbatches);
-  ListedOrder listed = listed_below(most, costs, rules);
-  if (listed.is_below) {
-    best = {.rules = rules, .orders = std::move(listed.schedule.ranks), .span = SimTime{listed.span}};
-  }
+  effort.actions -= actions_of(question, question.frame.microbatches);
+  ListedOrder listed = listed_below(most, question, rules);
+  if (listed.is_below) best = {.rules = rules, .orders = std::move(listed.schedule.ranks), .time = listed.time};
   return {.improved = listed.is_below, .alike = std::move(listed.alike)};
 }
 
@@ -150,25 +135,26 @@ std::vector<ChainRule> variations(const ChainRule& rule) {
 }
 
 /// Searches the shortest order within the chain's memory.
-class ZeroBubbleSearch {
+class ChainSearch {
  public:
-  /// `bound` is the chain's chain_span_bound(): the search ends where it is reached.
-  ZeroBubbleSearch(const ChainCosts& costs, SimTime bound) : costs_(costs), bound_(bound) {}
+  /// The search ends where the time `goal` is reached.
+  ChainSearch(const OrderQuestion& question, std::int64_t goal, Effort effort)
+      : question_(question), goal_(goal), effort_(effort) {}
 
   /// Returns the best order that the effort finds. Orders whose ranks have the same rules, the best of each degree of
   /// patience, are varied rank by rank, the shortest first.
-  ZeroBubbleOrder run() {
-    std::vector<ZeroBubbleOrder> starts;
+  ChainOrder run() {
+    std::vector<ChainOrder> starts;
     for (std::size_t i = 0; i < kPatience.size() && !is_over(best_); ++i) {
-      Effort share{effort_.actions / static_cast<std::int64_t>(kPatience.size() - i)};
+      Effort share{effort_.actions / static_cast<std::int64_t>(kPatience.size() - i), effort_.is_stopped};
       effort_.actions -= share.actions;
-      ZeroBubbleOrder regular = best_regular(kPatience[i], share);
+      ChainOrder regular = best_regular(kPatience[i], share);
       effort_.actions += share.actions;
       if (!regular.rules.empty()) starts.push_back(std::move(regular));
     }
-    std::ranges::stable_sort(starts, {}, &ZeroBubbleOrder::span);
-    for (ZeroBubbleOrder& start : starts) {
-      const bool is_near = seconds(start.span) <= kNear * seconds(best_.span);
+    std::ranges::stable_sort(starts, {}, &ChainOrder::time);
+    for (ChainOrder& start : starts) {
+      const bool is_near = static_cast<double>(start.time) <= kNear * static_cast<double>(best_.time);
       if (is_near && !is_over(best_)) keep_better(varied(std::move(start)));
     }
     return std::move(best_);
@@ -178,24 +164,24 @@ class ZeroBubbleSearch {
   static constexpr double kNear = 1.01;  // of the authors' settings none is won from a start that is further off
 
   /// Returns true if the order of these rules is better than `best`, and then takes it in its place.
-  bool attempt(ZeroBubbleOrder& best, const std::vector<ChainRule>& rules, Effort& effort) {
+  bool attempt(ChainOrder& best, const std::vector<ChainRule>& rules, Effort& effort) {
     if (tried_.include(rules)) return false;
-    Attempt attempt = improve(best, best.span, costs_, rules, effort);
+    Attempt attempt = improve(best, best.time, question_, rules, effort);
     tried_.add(rules, std::move(attempt.alike));
     return attempt.improved;
   }
 
-  bool is_over(const ZeroBubbleOrder& best) const { return best.span <= bound_; }
+  bool is_over(const ChainOrder& best) const { return best.time <= goal_; }
 
-  void keep_better(const ZeroBubbleOrder& other) {
-    if (other.span < best_.span) best_ = other;
+  void keep_better(const ChainOrder& other) {
+    if (other.time < best_.time) best_ = other;
   }
 
   /// Returns the best order of that patience whose ranks have the same rules; without rules where all list what earlier
   /// ones did.
-  ZeroBubbleOrder best_regular(double patience, Effort& effort) {
-    const int p = static_cast<int>(costs_.forward.size());
-    ZeroBubbleOrder best;
+  ChainOrder best_regular(double patience, Effort& effort) {
+    const int p = question_.ranks;
+    ChainOrder best;
     for (const int forward_first_ranks : {0, p / 2, p}) {
       for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
         for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
@@ -209,8 +195,8 @@ class ZeroBubbleSearch {
   }
 
   /// Varies the rule of one rank after the other until no rank's makes the order better.
-  ZeroBubbleOrder varied(ZeroBubbleOrder best) {
-    const std::size_t p = costs_.forward.size();
+  ChainOrder varied(ChainOrder best) {
+    const auto p = static_cast<std::size_t>(question_.ranks);
     std::size_t in_vain = 0;  // ranks since the last improvement
     for (std::size_t r = 0; in_vain < p && !is_over(best); r = (r + 1) % p) {
       ++in_vain;
@@ -224,35 +210,25 @@ class ZeroBubbleSearch {
     return best;
   }
 
-  const ChainCosts& costs_;
-  SimTime bound_;
-  Effort effort_{kMostActions};
+  const OrderQuestion& question_;
+  std::int64_t goal_;
+  Effort effort_;
   TriedRules tried_;
-  ZeroBubbleOrder best_;
+  ChainOrder best_;
 };
 
-/// Returns the most bytes that a rank holds at once.
-std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& actions) {
-  std::int64_t held = 0, peak = 0;
-  for (const Action& action : actions) {
-    if (action.op == Op::kForward) held += costs.activation_bytes;
-    if (action.op == Op::kInputGrad) held -= costs.released_at_input_grad_bytes;
-    if (action.op == Op::kWeightGrad) held -= costs.activation_bytes - costs.released_at_input_grad_bytes;
-    peak = std::max(peak, held);
-  }
-  return peak;
-}
-
 /// Returns an order that is no longer and needs less memory: rank by rank the limit goes down in eighths of an
-/// activation as far as the rest of the chain loses no time by it. The limits are left in `costs`.
-ZeroBubbleOrder leaner(ChainCosts& costs, ZeroBubbleOrder best, Effort& effort) {
-  const std::int64_t step = std::max<std::int64_t>(1, costs.activation_bytes / 8);
-  for (std::size_t r = 0; r < best.rules.size() && !effort.is_spent(); ++r) {
-    costs.max_bytes[r] = peak_bytes(costs, best.orders[r]);
-    while (costs.max_bytes[r] - step >= costs.activation_bytes && !effort.is_spent()) {
-      costs.max_bytes[r] -= step;
-      if (improve(best, best.span + SimTime{1}, costs, std::vector(best.rules), effort).improved) continue;
-      costs.max_bytes[r] += step;
+/// activation as far as the rest of the chain loses no time by it. The limits are left in `question`.
+ChainOrder leaner(OrderQuestion& question, ChainOrder best, Effort& effort) {
+  std::vector<std::int64_t>& max_bytes = question.memory.max_bytes;
+  for (std::size_t r = 0; r < max_bytes.size() && !effort.is_spent(); ++r) {
+    const std::int64_t activation = question.memory.activation_bytes[r];
+    const std::int64_t step = std::max<std::int64_t>(1, activation / 8);
+    max_bytes[r] = peak_bytes(question.memory, best.orders[r]);
+    while (max_bytes[r] - step >= activation && !effort.is_spent()) {
+      max_bytes[r] -= step;
+      if (improve(best, best.time + 1, question, std::vector(best.rules), effort).improved) continue;
+      max_bytes[r] += step;
       break;
     }
   }
@@ -261,49 +237,55 @@ ZeroBubbleOrder leaner(ChainCosts& costs, ZeroBubbleOrder best, Effort& effort) 
 
 /// Returns the number of micro-batches that rules are sought with: all, unless half of the effort would not do for the
 /// regular candidates, and never fewer than four a rank, among which the middle of the order has come to repeat.
-int sought_microbatches(const ChainCosts& costs) {
-  const std::int64_t each = kRegularCandidates * actions_of(costs, 1);
-  const std::int64_t most = std::max<std::int64_t>(4 * std::ssize(costs.forward), kMostActions / 2 / each);
-  return static_cast<int>(std::min<std::int64_t>(costs.microbatches, most));
+int sought_microbatches(const OrderQuestion& question, std::int64_t most_actions) {
+  const std::int64_t each = kRegularCandidates * actions_of(question, 1);
+  const std::int64_t most = std::max<std::int64_t>(std::int64_t{4} * question.ranks, most_actions / 2 / each);
+  return static_cast<int>(std::min<std::int64_t>(question.frame.microbatches, most));
 }
 
-void check(const ChainCosts& costs) {
-  const std::size_t p = costs.forward.size();
-  if (p == 0 || costs.input_grad.size() != p || costs.weight_grad.size() != p || costs.max_bytes.size() != p) {
-    throw ScheduleError("zb-auto needs the costs and the memory of every rank: give lists of one entry a rank");
+void check(const OrderQuestion& question) {
+  const auto p = static_cast<std::size_t>(question.ranks);
+  const OrderCosts& costs = question.costs;
+  const ActivationMemory& memory = question.memory;
+  if (question.frame.stages != loop_placement(question.ranks, question.ranks)) {
+    throw ScheduleError(fmt::format("{} has to be a chain of one stage a rank", question.frame.name));
   }
-  const auto tight = std::ranges::find_if(costs.max_bytes, [&](auto bytes) { return bytes < costs.activation_bytes; });
-  if (tight != costs.max_bytes.end()) {
-    throw ScheduleError(fmt::format("rank {} may hold {} bytes, less than one activation of {}: give it more",
-                                    tight - costs.max_bytes.begin(), *tight, costs.activation_bytes));
+  for (const std::vector<std::int64_t>* list :
+       {&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.hop, &memory.activation_bytes,
+        &memory.released_at_input_grad_bytes, &memory.max_bytes}) {
+    if (p > 0 && list->size() == p) continue;
+    throw ScheduleError(fmt::format("{} needs the costs and the memory of every rank: give lists of one entry a rank",
+                                    question.frame.name));
+  }
+  for (std::size_t r = 0; r < p; ++r) {
+    if (memory.max_bytes[r] >= memory.activation_bytes[r]) continue;
+    throw ScheduleError(fmt::format("rank {} may hold {} bytes, less than one activation of {}: give it more", r,
+                                    memory.max_bytes[r], memory.activation_bytes[r]));
   }
 }
 
 }  // namespace
 
-Synthesis synthesize_zero_bubble(const ChainCosts& costs) {
-  check(costs);
-  const int p = static_cast<int>(costs.forward.size());
-  const SimTime bound = chain_span_bound(costs);
-  ChainCosts sought = costs;
-  sought.microbatches = sought_microbatches(costs);
-  const bool is_whole = sought.microbatches == costs.microbatches;
-  ZeroBubbleOrder best = ZeroBubbleSearch(sought, is_whole ? bound : chain_span_bound(sought)).run();
-  Effort effort{kMostActions / 2};
+ListedChain list_chain(const OrderQuestion& question, std::int64_t goal, const ChainEffort& given) {
+  check(question);
+  OrderQuestion sought = question;
+  sought.frame.microbatches = sought_microbatches(question, given.most_actions);
+  const bool is_whole = sought.frame.microbatches == question.frame.microbatches;
+  const Effort all{given.most_actions, given.is_stopped};
+  ChainOrder best = ChainSearch(sought, is_whole ? goal : best_bound(sought).time, all).run();
+  if (best.rules.empty()) return {.schedule = question.frame};
+  Effort effort{given.most_actions / 2, given.is_stopped};
   best = leaner(sought, std::move(best), effort);
   if (!is_whole) {
-    ChainCosts lean = costs;
-    lean.max_bytes = sought.max_bytes;
+    OrderQuestion lean = question;
+    lean.memory.max_bytes = sought.memory.max_bytes;
     const std::vector<ChainRule> rules = best.rules;
-    improve(best, SimTime::max(), lean, rules, effort);
-    improve(best, best.span, costs, rules, effort);
+    improve(best, std::numeric_limits<std::int64_t>::max(), lean, rules, effort);
+    improve(best, best.time, question, rules, effort);
   }
-  return {.schedule = {.name = "zb-auto",
-                       .microbatches = costs.microbatches,
-                       .stages = loop_placement(p, p),
-                       .ranks = std::move(best.orders)},
-          .span = best.span,
-          .bound = bound};
+  Schedule schedule = question.frame;
+  schedule.ranks = std::move(best.orders);
+  return {.schedule = std::move(schedule), .time = best.time};
 }
 
 }}  // namespace plumb::schedules

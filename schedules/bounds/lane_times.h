@@ -1,0 +1,38 @@
+#pragma once
+// The earliest and the latest of what a lane must do, by position along the lane: the numbers that all bounds
+// are sums of. A whole backward counts as an input gradient that takes all of its time.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/bounds/order_question.h"
+
+namespace plumb { inline namespace schedules {
+
+/// The way from the end of an input gradient to an end that the objective counts.
+struct BoundTail {
+  std::int64_t way = 0;  ///< 0 or more
+  int to = 0;            ///< the position that it ends at, whose rank's first start does not count in a span
+
+  friend bool operator==(const BoundTail&, const BoundTail&) = default;
+};
+
+struct LaneTimes {
+  std::int64_t microbatches = 1;
+  // These are by position along the lane.
+  std::vector<int> stages;
+  std::vector<int> ranks;
+  std::vector<std::int64_t> forward;
+  std::vector<std::int64_t> input_grad;
+  std::vector<std::int64_t> weight_grad;
+  std::vector<std::int64_t> hop;               ///< to the next position; 0 on one rank
+  std::vector<std::int64_t> first_forward;     ///< no forward of the position starts earlier
+  std::vector<std::int64_t> first_input_grad;  ///< no input gradient of the position starts earlier
+  std::vector<BoundTail> tails;                ///< behind the last input gradient of the position
+  std::vector<std::int64_t> uncounted;         ///< before its rank's first start: a span leaves it out
+};
+
+/// Returns the lanes of a question. Throws SpecError if no order ends before kLatestMoment.
+std::vector<LaneTimes> lanes_of(const OrderQuestion& question);
+
+}}  // namespace plumb::schedules

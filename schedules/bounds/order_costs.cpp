@@ -1,0 +1,46 @@
+#include "schedules/bounds/order_costs.h"
+
+#include <algorithm>
+
+namespace plumb { inline namespace schedules {
+namespace {
+
+std::int64_t message_time(const LinkCost& link, std::int64_t bytes) {
+  const Seconds occupied{static_cast<double>(bytes) / link.bytes_per_second};
+  return to_sim_time(link.latency + occupied, "a hop").count();
+}
+
+}  // namespace
+
+OrderCosts equal_costs(const EqualCosts& costs, int stages) {
+  const auto each = [stages](std::int64_t cost) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(stages), cost);
+  };
+  return {each(costs.forward), each(costs.input_grad), each(costs.weight_grad), each(costs.hop)};
+}
+
+OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& stages, bool whole_backwards) {
+  const auto each = [&](Op op) {
+    std::vector<std::int64_t> durations;
+    for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+      durations.push_back(duration_of(table, Action{.op = op, .stage = s}).count());
+    }
+    return durations;
+  };
+  OrderCosts costs{.forward = each(Op::kForward),
+                   .input_grad = each(whole_backwards ? Op::kBackward : Op::kInputGrad),
+                   .weight_grad = whole_backwards ? std::vector<std::int64_t>(stages.size(), 0) : each(Op::kWeightGrad),
+                   .hop = std::vector<std::int64_t>(stages.size(), 0)};
+  const StageNeighbors neighbors = stage_neighbors({.stages = stages});
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const int next = neighbors.successor[s];
+    if (next < 0 || stages[next].rank == stages[s].rank) continue;
+    const int here = stages[s].rank;
+    const int there = stages[next].rank;
+    costs.hop[s] = std::max(message_time(link_between(table, here, there), table.stages[s].activation_message_bytes),
+                            message_time(link_between(table, there, here), table.stages[next].gradient_message_bytes));
+  }
+  return costs;
+}
+
+}}  // namespace plumb::schedules

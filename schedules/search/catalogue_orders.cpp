@@ -1,0 +1,93 @@
+#include "schedules/search/catalogue_orders.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+
+namespace plumb { inline namespace schedules {
+namespace {
+
+/// Returns the schedule of that entry for the question's numbers, or an empty one where its constraints are
+/// broken.
+Schedule made(const CatalogueEntry& entry, const OrderQuestion& question) {
+  const int chunks = static_cast<int>(question.frame.stages.size()) / question.ranks;
+  ScheduleParameters parameters{.ranks = question.ranks, .microbatches = question.frame.microbatches};
+  if (entry.takes_chunks) parameters.chunks = chunks;
+  try {
+    return make_schedule(entry.name, parameters);
+  } catch (const ScheduleError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
+  Schedule searched = question.frame;
+  searched.name = schedule.name;
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    std::vector<Action>& order = searched.ranks.emplace_back();
+    for (Action action : actions) {
+      const bool is_split = action.op == Op::kInputGrad || action.op == Op::kWeightGrad;
+      if (action.op > Op::kWeightGrad || action.part != 0 || (is_split && question.whole_backwards)) {
+        searched.ranks.clear();
+        return searched;
+      }
+      action.overlaps_next = false;
+      const bool splits = action.op == Op::kBackward && !question.whole_backwards;
+      if (splits) action.op = Op::kInputGrad;
+      order.push_back(action);
+      if (splits) action.op = Op::kWeightGrad, order.push_back(action);
+    }
+  }
+  return searched;
+}
+
+std::vector<Schedule> catalogue_orders(const OrderQuestion& question) {
+  constexpr std::string_view kMadeBySearch = "zb-auto";
+  constexpr std::string_view kWithoutBackwards = "forward-only";
+  const int stages = static_cast<int>(question.frame.stages.size());
+  std::vector<Schedule> orders;
+  for (const CatalogueEntry& entry : catalogue()) {
+    const bool has_stages = entry.takes_chunks || entry.both_ends || stages == entry.chunks * question.ranks;
+    if (!has_stages || entry.name == kMadeBySearch || entry.name == kWithoutBackwards) continue;
+    Schedule schedule = made(entry, question);
+    if (schedule.stages != question.frame.stages || is_asynchronous(schedule)) continue;
+    Schedule order = as_searched(std::move(schedule), question);
+    if (!order.ranks.empty() && fits_memory(question, order)) orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+Schedule serial_order(const OrderQuestion& question) {
+  Schedule order = question.frame;
+  order.ranks.assign(static_cast<std::size_t>(question.ranks), {});
+  const StageNeighbors neighbors = stage_neighbors(order);
+  std::vector<std::vector<int>> lanes;
+  for (int s = 0; s < static_cast<int>(order.stages.size()); ++s) {
+    if (neighbors.predecessor[s] >= 0) continue;
+    std::vector<int>& lane = lanes.emplace_back();
+    for (int at = s; at >= 0; at = neighbors.successor[at]) lane.push_back(at);
+  }
+  const auto list = [&order](Op op, int stage, int microbatch) {
+    order.ranks[order.stages[stage].rank].push_back({.op = op, .stage = stage, .microbatch = microbatch});
+  };
+  const int count = static_cast<int>(lanes.size());
+  for (int lane = 0; lane < count; ++lane) {
+    const int m = order.microbatches;
+    for (int microbatch = m * lane / count; microbatch < m * (lane + 1) / count; ++microbatch) {
+      for (const int stage : lanes[lane]) list(Op::kForward, stage, microbatch);
+      std::ranges::reverse(lanes[lane]);
+      for (const int stage : lanes[lane]) {
+        list(question.whole_backwards ? Op::kBackward : Op::kInputGrad, stage, microbatch);
+        if (!question.whole_backwards) list(Op::kWeightGrad, stage, microbatch);
+      }
+      std::ranges::reverse(lanes[lane]);
+    }
+  }
+  return order;
+}
+
+}}  // namespace plumb::schedules

@@ -1,0 +1,25 @@
+#pragma once
+// The orders that a search knows to begin with.
+
+#include <vector>
+
+#include "schedules/bounds/order_question.h"
+#include "schedules/schedule.h"
+
+namespace plumb { inline namespace schedules {
+
+/// Returns an order of F, B, I and W for the question's frame. Overlapped pairs come apart, and where the
+/// question splits backwards each B is an I with its W behind it: neither takes longer by it, or holds more.
+/// Returns an order without lists where the schedule has other actions, or splits backwards that the question
+/// keeps whole.
+Schedule as_searched(Schedule schedule, const OrderQuestion& question);
+
+/// Returns the orders of the catalogue (as_searched) that have the question's placement and keep to its
+/// memory. Those made for costs are made for equal ones, but for zb-auto, which a search makes itself.
+std::vector<Schedule> catalogue_orders(const OrderQuestion& question);
+
+/// Returns the order in which each micro-batch runs through all stages and back before the next one starts.
+/// None needs less memory.
+Schedule serial_order(const OrderQuestion& question);
+
+}}  // namespace plumb::schedules

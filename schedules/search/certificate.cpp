@@ -1,0 +1,157 @@
+#include "schedules/search/certificate.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/forms/file_format.h"
+#include "schedules/forms/json_text.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/search/exact_chain.h"
+#include "schedules/synthesis/local_search.h"
+#include "schedules/time.h"
+
+namespace plumb { inline namespace schedules {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json memory_json(const ActivationMemory& memory) {
+  if (memory.max_bytes.empty()) return nullptr;
+  return {{"activation_bytes", memory.activation_bytes},
+          {"released_at_input_grad_bytes", memory.released_at_input_grad_bytes},
+          {"max_bytes", memory.max_bytes}};
+}
+
+std::vector<std::int64_t> counts(StrictObject& object, std::string_view key) {
+  std::vector<std::int64_t> numbers = object.integers(key);
+  for (const std::int64_t number : numbers) {
+    if (number < 0 || number > kLongestCost.count()) object.fail(key, "numbers of 0 or more are wanted");
+  }
+  return numbers;
+}
+
+ActivationMemory memory_from(StrictObject object) {
+  ActivationMemory memory{.activation_bytes = counts(object, "activation_bytes"),
+                          .released_at_input_grad_bytes = counts(object, "released_at_input_grad_bytes"),
+                          .max_bytes = counts(object, "max_bytes")};
+  object.finish();
+  return memory;
+}
+
+LowerBound bound_from(StrictObject object) {
+  LowerBound bound{.time = object.non_negative_integer("time_ps", kLatestMoment.count()),
+                   .reason = object.text("reason")};
+  for (StrictObject& term : object.objects("terms")) {
+    bound.terms.push_back({.what = term.text("what"), .time = term.positive_integer("time_ps", kLatestMoment.count())});
+    term.finish();
+  }
+  object.finish();
+  return bound;
+}
+
+/// Returns a sentence if a list has not as many entries as there are stages (ranks).
+std::string wrong_length(std::string_view what, std::size_t entries, std::size_t wanted) {
+  if (entries == wanted) return {};
+  return fmt::format("it has {} entries of {}, where the schedule has {}", entries, what, wanted);
+}
+
+std::string wrong_lengths(const Certificate& certificate, const Schedule& schedule) {
+  const std::size_t stages = schedule.stages.size();
+  const OrderCosts& costs = certificate.costs;
+  const ActivationMemory& memory = certificate.memory;
+  std::vector<std::string> faults = {wrong_length("forward costs", costs.forward.size(), stages),
+                                     wrong_length("input gradients' costs", costs.input_grad.size(), stages),
+                                     wrong_length("weight gradients' costs", costs.weight_grad.size(), stages),
+                                     wrong_length("hops", costs.hop.size(), stages)};
+  if (!memory.max_bytes.empty()) {
+    faults.push_back(wrong_length("activation bytes", memory.activation_bytes.size(), stages));
+    faults.push_back(wrong_length("released bytes", memory.released_at_input_grad_bytes.size(), stages));
+    faults.push_back(wrong_length("ranks' memory", memory.max_bytes.size(), schedule.ranks.size()));
+  }
+  for (std::string& fault : faults) {
+    if (!fault.empty()) return std::move(fault);
+  }
+  return {};
+}
+
+/// Returns the bound that the question gives for the reason that the certificate has.
+LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated) {
+  if (stated.reason != exhaustive_bound(0).reason) return best_bound(question);
+  const ExactOrder exact = exact_chain(question, stated.time, {.most_nodes = std::numeric_limits<std::int64_t>::max()});
+  return exhaustive_bound(exact.time);
+}
+
+}  // namespace
+
+Certificate certificate_of(const OrderQuestion& question, const FoundSchedule& found) {
+  return {.objective = question.objective,
+          .whole_backwards = question.whole_backwards,
+          .costs = question.costs,
+          .memory = question.memory,
+          .time = found.time,
+          .bound = found.bound};
+}
+
+std::string certificate_text(const Certificate& certificate) {
+  const OrderCosts& costs = certificate.costs;
+  ordered_json terms = ordered_json::array();
+  for (const BoundTerm& term : certificate.bound.terms) terms.push_back({{"what", term.what}, {"time_ps", term.time}});
+  return json_file_text(with_format(
+      FileForm::kCertificate,
+      {{"objective", objective_name(certificate.objective)},
+       {"whole_backwards", certificate.whole_backwards},
+       {"costs_ps",
+        {{"forward", costs.forward},
+         {"input_grad", costs.input_grad},
+         {"weight_grad", costs.weight_grad},
+         {"hop", costs.hop}}},
+       {"memory", memory_json(certificate.memory)},
+       {"time_ps", certificate.time},
+       {"bound", {{"time_ps", certificate.bound.time}, {"reason", certificate.bound.reason}, {"terms", terms}}}}));
+}
+
+Certificate parse_certificate(std::string_view text, const std::string& file) {
+  const nlohmann::json document = parse_file(FileForm::kCertificate, text, file);
+  StrictObject object(document, file);
+  Certificate certificate;
+  const std::string objective = object.choice("objective", {"span", "makespan"});
+  certificate.objective = objective == "span" ? Objective::kSpan : Objective::kMakespan;
+  certificate.whole_backwards = object.boolean("whole_backwards");
+  StrictObject costs = object.object("costs_ps");
+  certificate.costs = {.forward = counts(costs, "forward"),
+                       .input_grad = counts(costs, "input_grad"),
+                       .weight_grad = counts(costs, "weight_grad"),
+                       .hop = counts(costs, "hop")};
+  costs.finish();
+  if (object.has("memory")) certificate.memory = memory_from(object.object("memory"));
+  certificate.time = object.non_negative_integer("time_ps", kLatestMoment.count());
+  certificate.bound = bound_from(object.object("bound"));
+  object.finish();
+  return certificate;
+}
+
+std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule) {
+  if (std::string fault = wrong_lengths(certificate, schedule); !fault.empty()) return {std::move(fault)};
+  OrderQuestion question{.frame = schedule,
+                         .ranks = static_cast<int>(schedule.ranks.size()),
+                         .costs = certificate.costs,
+                         .whole_backwards = certificate.whole_backwards,
+                         .objective = certificate.objective,
+                         .memory = certificate.memory};
+  question.frame.ranks.clear();
+  std::vector<std::string> faults;
+  if (!fits_memory(question, schedule)) faults.emplace_back("the schedule holds more than the memory that it states");
+  if (const std::int64_t time = order_time(schedule, question); time != certificate.time) {
+    faults.push_back(fmt::format("the schedule takes {} ps, and not the {} ps that it states", time, certificate.time));
+  }
+  const LowerBound bound = recomputed_bound(question, certificate.bound);
+  if (bound != certificate.bound) {
+    faults.push_back(fmt::format("its costs give the bound of {} ps by {}, and not that of {} ps by {}", bound.time,
+                                 bound.reason, certificate.bound.time, certificate.bound.reason));
+  }
+  return faults;
+}
+
+}}  // namespace plumb::schedules

@@ -1,0 +1,32 @@
+#pragma once
+// The shortest order of a small chain of stages, one a rank, by branch and bound.
+
+#include <cstdint>
+#include <functional>
+
+#include "schedules/bounds/order_question.h"
+#include "schedules/schedule.h"
+
+namespace plumb { inline namespace schedules {
+
+struct ExactOrder {
+  Schedule schedule;         ///< without lists where nothing below the given time was found
+  std::int64_t time = 0;     ///< of the question's objective
+  bool is_complete = false;  ///< all orders were looked at: none in which micro-batches ascend is shorter
+  std::int64_t nodes = 0;    ///< partial orders that were looked at
+};
+
+struct ExactEffort {
+  std::int64_t most_nodes = 200'000;
+  std::function<bool()> is_stopped;  ///< ends the search early where it gives true; may be empty
+};
+
+/// Returns the shortest order below `most_time`, or none, as far as the effort goes. Partial orders are
+/// continued by the rule of Giffler and Thompson (1960), which meets a shortest order: the next action is one
+/// that could start before the first end of any that could be next. A partial order ends where its work and
+/// ways left take `most_time`, or where another one with the same actions has all of its ranks and messages
+/// ready as early. On each stage micro-batches ascend, which no makespan is longer for. Deterministic unless
+/// it is stopped. Throws ScheduleError if the frame is no chain.
+ExactOrder exact_chain(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort = {});
+
+}}  // namespace plumb::schedules

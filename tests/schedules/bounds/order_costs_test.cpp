@@ -1,0 +1,38 @@
+#include "schedules/bounds/order_costs.h"
+
+#include <doctest/doctest.h>
+
+namespace plumb::test {
+
+TEST_CASE("equal costs are those of every stage") {
+  const OrderCosts costs = equal_costs({.forward = 2, .input_grad = 3, .weight_grad = 5, .hop = 7}, 2);
+  CHECK(costs.forward == std::vector<std::int64_t>{2, 2});
+  CHECK(costs.input_grad == std::vector<std::int64_t>{3, 3});
+  CHECK(costs.weight_grad == std::vector<std::int64_t>{5, 5});
+  CHECK(costs.hop == std::vector<std::int64_t>{7, 7});
+}
+
+TEST_CASE("a cost table's whole backwards count as input gradients alone") {
+  const CostTable table = chunk_cost_table(2, {.forward = {Seconds{1}, Seconds{2}}, .backward = {Seconds{3}}});
+  const OrderCosts whole = order_costs(table, loop_placement(2, 2), true);
+  constexpr std::int64_t kSecond = 1'000'000'000'000;
+  CHECK(whole.forward == std::vector<std::int64_t>{kSecond, 2 * kSecond});
+  CHECK(whole.input_grad == std::vector<std::int64_t>{3 * kSecond, 3 * kSecond});
+  CHECK(whole.weight_grad == std::vector<std::int64_t>{0, 0});
+  CHECK(order_costs(table, loop_placement(2, 2)).weight_grad == std::vector<std::int64_t>{kSecond, kSecond});
+}
+
+TEST_CASE("a hop is the slower direction of the link between two ranks, its message's time included") {
+  CostTable table = chunk_cost_table(4, {.hop_latency = Seconds{1}});
+  table.links[{0, 1}] = {.latency = Seconds{2}, .bytes_per_second = 10};
+  table.links[{1, 0}] = {.latency = Seconds{2}, .bytes_per_second = 5};
+  table.stages[0].activation_message_bytes = table.stages[1].gradient_message_bytes = 20;
+  const std::vector<std::int64_t> hops = order_costs(table, snake_placement(2, 4)).hop;
+  constexpr std::int64_t kSecond = 1'000'000'000'000;
+  CHECK(hops[0] == 6 * kSecond);  // 20 bytes back at 5 a second, and 2 s
+  CHECK(hops[1] == 0);            // stages 1 and 2 lie on rank 1
+  CHECK(hops[2] == 2 * kSecond);  // no bytes
+  CHECK(hops[3] == 0);            // the last stage has no successor
+}
+
+}  // namespace plumb::test

@@ -1,0 +1,61 @@
+#include "schedules/search/certificate.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+#include "tests/schedules/order_questions.h"
+
+namespace plumb::test {
+namespace {
+
+OrderQuestion asked() {
+  return chain_question(4, 6, {.forward = 67, .input_grad = 81, .weight_grad = 125, .hop = 20}, 4);
+}
+
+}  // namespace
+
+TEST_CASE("a certificate is read as it was written, and holds for its schedule") {
+  const FoundSchedule found = search_schedule(asked(), {.timed_actions = 1e6}).value();
+  const Certificate certificate = parse_certificate(certificate_text(certificate_of(asked(), found)), "c.json");
+  CHECK(certificate.time == found.time);
+  CHECK(certificate.bound == found.bound);
+  CHECK(certificate_faults(certificate, found.schedule).empty());
+}
+
+TEST_CASE("a certificate of another time, bound or memory, or for another schedule, does not hold") {
+  const FoundSchedule found = search_schedule(asked(), {.timed_actions = 1e6}).value();
+  const Certificate right = certificate_of(asked(), found);
+  Certificate wrong = right;
+  ++wrong.time;
+  CHECK(certificate_faults(wrong, found.schedule).size() == 1);
+  wrong = right;
+  ++wrong.bound.time;
+  CHECK(certificate_faults(wrong, found.schedule).size() == 1);
+  wrong = right;
+  wrong.memory.max_bytes[0] = 1;  // then the bound is another one, too
+  CHECK(certificate_faults(wrong, found.schedule).size() == 2);
+  wrong = right;
+  wrong.costs.forward.pop_back();
+  CHECK(certificate_faults(wrong, found.schedule) ==
+        std::vector<std::string>{"it has 3 entries of forward costs, where the schedule has 4"});
+  CHECK_FALSE(certificate_faults(right, make_schedule("gpipe", {.ranks = 4, .microbatches = 6})).empty());
+}
+
+TEST_CASE("an exhaustive search is a bound that is searched again") {
+  OrderQuestion question = chain_question(2, 3, {.forward = 3, .input_grad = 2, .weight_grad = 1}, 2);
+  FoundSchedule found = search_schedule(question).value();
+  found.bound = exhaustive_bound(found.time);
+  CHECK(certificate_faults(certificate_of(question, found), found.schedule).empty());
+  found.bound = exhaustive_bound(found.time + 1);
+  CHECK(certificate_faults(certificate_of(question, found), found.schedule).size() == 1);
+}
+
+TEST_CASE("a damaged certificate is refused with its place") {
+  const FoundSchedule found = search_schedule(asked(), {.timed_actions = 1e6}).value();
+  std::string text = certificate_text(certificate_of(asked(), found));
+  text.replace(text.find("\"span\""), 6, "\"time\"");
+  CHECK_THROWS_AS(parse_certificate(text, "c.json"), SpecError);
+}
+
+}  // namespace plumb::test

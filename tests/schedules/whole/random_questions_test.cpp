@@ -1,0 +1,124 @@
+// Searches, bounds and the catalogue on random questions, whose seeds are fixed.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "schedules/bounds/lower_bound.h"
+#include "schedules/rules/validate.h"
+#include "schedules/search/catalogue_orders.h"
+#include "schedules/search/exact_chain.h"
+#include "schedules/search/search_schedule.h"
+#include "schedules/synthesis/local_search.h"
+#include "tests/schedules/random_questions.h"
+
+namespace plumb::test {
+namespace {
+
+constexpr std::array kPlacements = {"chain", "chain", "loop", "v", "wave", "bidirectional"};
+
+/// Returns the size of the k-th question of up to that many ranks and micro-batches.
+QuestionSize size_of(std::mt19937_64& random, int k, int ranks, int microbatches) {
+  QuestionSize size{.placement = kPlacements[static_cast<std::size_t>(k) % kPlacements.size()]};
+  const auto up_to = [&random](int most) { return 1 + static_cast<int>(random() % static_cast<unsigned>(most)); };
+  size.ranks = size.placement == "bidirectional" ? 2 * up_to(ranks / 2) : up_to(ranks);
+  size.microbatches = size.placement == "bidirectional" ? 1 + up_to(microbatches - 1) : up_to(microbatches);
+  return size;
+}
+
+/// Returns the orders that are known of a question: those of the catalogue and the serial one, as far as
+/// memory goes.
+std::vector<Schedule> known_orders(const OrderQuestion& question) {
+  std::vector<Schedule> orders = catalogue_orders(question);
+  if (Schedule serial = serial_order(question); fits_memory(question, serial)) orders.push_back(std::move(serial));
+  return orders;
+}
+
+double gap(std::int64_t time, const LowerBound& bound) {
+  return static_cast<double>(time) / static_cast<double>(bound.time) - 1;
+}
+
+double median(std::vector<double> values) {
+  REQUIRE_FALSE(values.empty());
+  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("property");
+
+TEST_CASE("no bound of ten thousand random questions is above the time of an order of the catalogue") {
+  std::mt19937_64 random(1);
+  for (int k = 0; k < 10'000; ++k) {
+    const OrderQuestion question = random_question(random, size_of(random, k, 5, 8));
+    const LowerBound bound = best_bound(question);
+    std::int64_t sum = 0;
+    for (const BoundTerm& term : bound.terms) sum += term.time;
+    CHECK(sum == bound.time);
+    for (const Schedule& order : known_orders(question)) {
+      CAPTURE(k);
+      CAPTURE(order.name);
+      CAPTURE(bound.reason);
+      CHECK(order_time(order, question) >= bound.time);
+    }
+  }
+}
+
+TEST_CASE("no bound is above the optimum of a small chain, and most are equal to it") {
+  std::mt19937_64 random(2);
+  int settled = 0;
+  int equal = 0;
+  for (int k = 0; k < 300; ++k) {
+    const OrderQuestion question =
+        random_question(random, {.ranks = 1 + k % 3, .microbatches = 1 + static_cast<int>(random() % 5)});
+    const ExactOrder exact = exact_chain(question, std::numeric_limits<std::int64_t>::max());
+    if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
+    ++settled;
+    const LowerBound bound = best_bound(question);
+    CAPTURE(k);
+    CAPTURE(bound.reason);
+    CHECK(bound.time <= exact.time);
+    if (bound.time == exact.time) ++equal;
+  }
+  MESSAGE("settled ", settled, " of 300, bound equal to the optimum in ", equal);
+  CHECK(settled == 300);
+  CHECK(equal >= 270);  // nine in ten
+}
+
+TEST_CASE("a search is never worse than the catalogue within its memory, and halves the gap of what is far off") {
+  std::mt19937_64 random(3);
+  std::vector<double> far_off;
+  std::vector<double> found_there;
+  int proved = 0;
+  int answered = 0;
+  for (int k = 0; k < 400; ++k) {
+    const OrderQuestion question = random_question(random, size_of(random, k, 6, 12));
+    const std::vector<Schedule> orders = known_orders(question);
+    if (orders.empty()) continue;
+    std::int64_t best_known = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : orders) best_known = std::min(best_known, order_time(order, question));
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 2e6}).value();
+    CAPTURE(k);
+    CHECK(found.time <= best_known);
+    CHECK(found.time >= best_bound(question).time);
+    CHECK(order_time(found.schedule, question) == found.time);
+    CHECK(validate(found.schedule).empty());
+    CHECK(fits_memory(question, found.schedule));
+    ++answered;
+    if (found.time == found.bound.time) ++proved;
+    if (gap(best_known, found.bound) <= 0.05) continue;
+    far_off.push_back(gap(best_known, found.bound));
+    found_there.push_back(gap(found.time, found.bound));
+  }
+  MESSAGE(answered, " questions, ", proved, " proved optimal; of ", far_off.size(),
+          " whose best order of the catalogue is more than 5 % above the bound the median gap is ", median(far_off),
+          ", and ", median(found_there), " of what is found");
+  CHECK(median(found_there) <= median(far_off) / 2);
+}
+
+TEST_SUITE_END();
+
+}  // namespace plumb::test
