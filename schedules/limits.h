@@ -34,9 +34,11 @@ inline constexpr std::int64_t kMostNoisyActions = std::int64_t{1} << 30;  ///< a
 inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
 
 // Limits of graphs.
-inline constexpr std::size_t kMostGraphNodes = std::size_t{1} << 14;  ///< nodes of a layer graph, blocks expanded
-/// nodes and devices of a profile, each squared
-inline constexpr std::int64_t kMostPartitionSteps = std::int64_t{1} << 36;
+inline constexpr std::size_t kMostGraphNodes = std::size_t{1} << 14;     ///< nodes of a layer graph, blocks expanded
+inline constexpr std::size_t kMostProfiledNodes = std::size_t{1} << 18;  ///< nodes of a measured graph
+inline constexpr std::size_t kMostDownsets = 20'000;                     ///< ways to cut a measured graph in two
+inline constexpr std::size_t kMostClusters = 1'000;  ///< the same where each takes long, and of one order of nodes
+inline constexpr int kFewDevices = 64;               ///< devices for which each way takes little time
 
 // Limits of runs on this machine.
 inline constexpr int kMostThreads = 1024;  ///< ranks times replicas, each of which is a thread

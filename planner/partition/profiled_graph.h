@@ -1,43 +1,55 @@
 #pragma once
-// A layer graph with measured times: PipeDream's profiles (graph.txt) and Piper's inputs.
-//
-//   node7 -- Conv2d(...) -- forward_compute_time=1.2, backward_compute_time=2.5, activation_size=4096.0, ...
-//   node7 -- node8
-//
-// Times are in ms and sizes in bytes, of a mini-batch.
+// A layer graph with measured costs: the one form of PipeDream's and DAPPLE's profiles, Piper's inputs and those of
+// dnn-partitioning. Its vertices keep the file's order.
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "planner/partition/chain_partition.h"
+#include <boost/dynamic_bitset.hpp>
+#include <boost/graph/adjacency_list.hpp>
+
 #include "schedules/time.h"
 
 namespace plumb { inline namespace planner {
 
-struct ProfiledNode {
-  std::string name;
-  Seconds forward{0};
-  Seconds backward{0};
-  double activation_bytes = 0;  ///< size of the output
-  double kept_bytes = 0;        ///< activations kept for the backward
-  double parameter_bytes = 0;
-  std::vector<int> inputs;  ///< indices of nodes before it
+/// A way to run a node. All figures are those of one of the `tensor` devices that share it.
+struct NodeWay {
+  int tensor = 1;
+  std::string name;            ///< "vanilla", "activation recomp"
+  Seconds seconds{0};          ///< forward and backward of a micro-batch
+  double weight_bytes = 0;     ///< gradients that replicas sum
+  double in_flight_bytes = 0;  ///< kept of each micro-batch in flight
+  double state_bytes = 0;      ///< kept all the time
 
-  friend bool operator==(const ProfiledNode&, const ProfiledNode&) = default;
+  friend bool operator==(const NodeWay&, const NodeWay&) = default;
 };
 
-/// Reads a profile of PipeDream (Narayanan et al. 2019) or DAPPLE. The nodes come in a topological order that keeps the
-/// file's where it can; nodes named Input do no work and are left out. Throws SpecError with the line: no node or edge,
-/// a number that is none or negative, an edge to a node that is not there, a cycle, no node at all.
-std::vector<ProfiledNode> parse_pipedream_profile(std::string_view text, const std::string& file);
+struct ProfiledNode {
+  std::string name;
+  double output_bytes = 0;    ///< of a micro-batch
+  std::vector<NodeWay> ways;  ///< the first is on one device and rebuilds nothing
+};
 
-/// Reads an input of Piper (Tarnawski et al. 2021): times of one sample, without tensor parallelism and recomputation.
-/// The bytes of an edge count as its source's output. Throws SpecError with the place, in the same cases.
-std::vector<ProfiledNode> parse_piper_input(std::string_view text, const std::string& file);
+/// A tensor that one node makes and another reads.
+struct ProfiledEdge {
+  double bytes = 0;  ///< of a micro-batch, one way
+  /// [way of the source], [way of the target] bytes that the tensor-parallel devices of that end exchange besides;
+  /// empty: none.
+  std::vector<double> source_bytes, target_bytes;
+};
 
-/// Returns the chain of these nodes. Gradients are as large as weights; `optimizer_bytes` is the optimizer state for
-/// each byte of weights.
-Chain chain_of(const std::vector<ProfiledNode>& nodes, double optimizer_bytes);
+using ProfiledGraph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, ProfiledNode, ProfiledEdge>;
+
+/// A set of nodes of a graph, by their number.
+using NodeSet = boost::dynamic_bitset<std::uint64_t>;
+
+/// Returns the nodes, each behind its inputs; of those that could come next, the one that the file names first. Throws
+/// SpecError naming `file` if there is no node, or if the edges form a cycle.
+std::vector<int> topological_order(const ProfiledGraph& graph, const std::string& file);
+
+/// Throws SpecError "PLACE: ..." if a graph of so many nodes is too large.
+void require_node_count(std::size_t nodes, const std::string& place);
 
 }}  // namespace plumb::planner

@@ -15,10 +15,14 @@ void add_partition(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = add_verb(app, chosen, "partition", "cut a model into pipeline stages, and say what crosses each cut",
                             arguments, partition_verb);
   QuestionArguments& question = arguments->question;
-  verb->add_option("graph", question.model,
-                   "a preset, a layer graph or model (.json), a profile of PipeDream (.txt), an input of Piper (.json)")
+  verb->add_option(
+          "graph", question.model,
+          "a preset, a layer graph or model (.json), or a measured graph: a profile of PipeDream or DAPPLE (.txt), an "
+          "input of Piper or dnn-partitioning (.json)")
       ->required();
-  verb->add_option("cluster", question.cluster, "a preset (h100:4 for four stages) or a file")->required();
+  verb->add_option(
+      "cluster", question.cluster,
+      "a preset (h100:4 for four stages) or a file; a measured graph may have --levels, or its own machines");
   verb->add_option("--global-batch", question.global_batch,
                    "samples of one optimizer step (default: four micro-batches a stage)")
       ->transform(count_of<std::int64_t>(1));
@@ -29,9 +33,21 @@ void add_partition(CLI::App& app, Chosen& chosen) {
                    "as in pp=4,dp=2,mbs=16,recompute=full,schedule=gpipe (default: a stage a device)");
   verb->add_option("--method", arguments->method,
                    "what is made even: time, parameters, uniform (numbers of nodes) or type:REGEX (of nodes so named)");
+  verb->add_option("--levels", arguments->levels,
+                   "of a measured graph: COUNT:BYTES_PER_SECOND of each level of machines, from the devices of one "
+                   "outwards, as in 4:12.5e9,2:1.25e9");
+  verb->add_option("--memory", arguments->memory_bytes, "of a measured graph: bytes of a device")->check(above_zero());
+  verb->add_option("--microbatches", arguments->microbatches, "of an input of Piper: micro-batches of a batch")
+      ->transform(count_of<std::int64_t>(1));
+  verb->add_flag("--straight", arguments->straight, "of a measured graph: one device a stage");
   verb->add_flag("--as-pipedream", arguments->as_pipedream,
-                 "of a profile: without transfers and memory, as PipeDream's own optimizer");
-  verb->add_flag("--straight", arguments->straight, "of a profile: one device a stage");
+                 "of a measured graph: as PipeDream's own optimizer, without transfers and memory");
+  verb->add_option("--activation-compression-ratio", arguments->compression_ratio,
+                   "of --as-pipedream: transfers count, of activations smaller by this factor")
+      ->check(above_zero());
+  verb->add_flag("--use-memory-constraint", arguments->memory_constraint,
+                 "of --as-pipedream: memory counts, as PipeDream counts it");
+  verb->add_flag("--use-fewer-machines", arguments->fewer_machines, "of --as-pipedream: machines may stay unused");
   add_json(verb, arguments->json);
 }
 

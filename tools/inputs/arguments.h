@@ -43,10 +43,16 @@ struct PlanArguments {
 };
 
 struct PartitionArguments {
-  QuestionArguments question;   ///< `model` may be a profile of PipeDream or an input of Piper
-  std::string method = "time";  ///< time, parameters, uniform, type:REGEX
-  bool as_pipedream = false;    ///< a profile's stages are chosen as PipeDream's optimizer does
-  bool straight = false;        ///< a profile's stages have no copies
+  QuestionArguments question;      ///< `model` may be a measured graph (inputs/measured_input.h)
+  std::string method = "time";     ///< time, parameters, uniform, type:REGEX
+  std::string levels;              ///< "4:12.5e9,2:1.25e9": machines of a measured graph in place of a cluster
+  double memory_bytes = 0;         ///< of a device for a measured graph; 0: the cluster's
+  std::int64_t microbatches = 0;   ///< of a batch of Piper's inputs; 0: the file's
+  bool as_pipedream = false;       ///< a measured graph's stages are chosen as PipeDream's optimizer does
+  bool memory_constraint = false;  ///< PipeDream's --use_memory_constraint
+  bool fewer_machines = false;     ///< PipeDream's --use_fewer_machines
+  double compression_ratio = 0;    ///< PipeDream's --activation_compression_ratio; 0: not given
+  bool straight = false;           ///< a measured graph's stages have no copies
   bool json = false;
 };
 

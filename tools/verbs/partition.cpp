@@ -168,9 +168,14 @@ int partition_verb(const PartitionArguments& arguments) {
     const nlohmann::json json = read_as(FileKind::kModel, graph, [&] { return parse_json(text, graph); });
     if (json.is_object() && json.contains("nodes") && json.contains("edges")) return partition_profile(arguments, text);
   }
-  if (arguments.as_pipedream || arguments.straight)
+  const bool measured = arguments.as_pipedream || arguments.straight || !arguments.levels.empty() ||
+                        arguments.memory_bytes > 0 || arguments.microbatches > 0 || arguments.memory_constraint ||
+                        arguments.fewer_machines || arguments.compression_ratio > 0;
+  if (measured)
     throw UsageError(
-        "--as-pipedream and --straight are for a profile of PipeDream or an input of Piper: leave them away");
+        "--levels, --memory, --microbatches, --straight, --as-pipedream and what belongs to it are for measured graphs "
+        "(profiles of PipeDream, inputs of Piper): leave them away");
+  if (arguments.question.cluster.empty()) throw UsageError("no cluster is given: name one, as in h100:4");
   return partition_model(arguments);
 }
 

@@ -1,14 +1,13 @@
-#include "planner/partition/profiled_graph.h"
+#include "planner/partition/pipedream_profile.h"
 
-#include <cmath>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "planner/graph/layer_graph.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
-#include "tests/planner/partition/chains.h"
 #include "tests/planner/refusal.h"
 #include "tests/shared_folder.h"
 
@@ -26,17 +25,20 @@ const std::string kProfile =
 
 }  // namespace
 
-TEST_CASE("a profile's nodes come behind their inputs, without the data's") {
-  const std::vector<ProfiledNode> nodes = parse_pipedream_profile(kProfile, "graph.txt");
-  REQUIRE(nodes.size() == 2);
-  CHECK(nodes[0].name == "node2 Linear(1, 2)");
-  CHECK(nodes[0].forward.count() == doctest::Approx(3e-3));
-  CHECK(nodes[0].parameter_bytes == 16);
-  CHECK(nodes[1].inputs == std::vector{0});
-  CHECK(nodes[1].activation_bytes == 12);
-  const Chain chain = chain_of(nodes, 0);
-  CHECK(chain.cut_bytes == std::vector<double>{0, 8, 0});
-  CHECK(chain.state_bytes == std::vector<double>{32, 0});
+TEST_CASE("a profile is a graph of its layers, without the data's node and outputs that nothing reads") {
+  const std::string unread =
+      "node4 -- __getitem__(1) -- forward_compute_time=0, backward_compute_time=0, activation_size=2, "
+      "parameter_size=0\n\tnode2 -- node4\n";
+  const ProfiledGraph graph = parse_pipedream_profile(kProfile + unread, "graph.txt");
+  REQUIRE(num_vertices(graph) == 2);
+  CHECK(graph[0].name == "node3 ReLU");
+  CHECK(graph[0].output_bytes == 12);
+  CHECK(graph[1].name == "node2 Linear(1, 2)");
+  CHECK(graph[1].ways.front().seconds.count() == doctest::Approx(7e-3));
+  CHECK(graph[1].ways.front().weight_bytes == 16);
+  CHECK(graph[1].ways.front().state_bytes == 64);  // with its gradient and Adam's two moments
+  CHECK(num_edges(graph) == 1);
+  CHECK(topological_order(graph, "graph.txt") == std::vector{1, 0});
 }
 
 TEST_CASE("a profile that is cut off, wrong or cyclic is refused by its line") {
@@ -52,19 +54,19 @@ TEST_CASE("a profile that is cut off, wrong or cyclic is refused by its line") {
   refused("node1 -- X -- forward_compute_time=1, activation_size=0, parameter_size=0\n", "graph.txt:1",
           "no backward_compute_time");
   refused(kProfile + kProfile, "graph.txt:6", "twice");
-  check_refused<SpecError>([] { parse_piper_input("{\"nodes\": [], \"edges\": []}", "p.json"); }, "p.json", "no node");
 }
 
 TEST_SUITE("oracle") {
   TEST_CASE("the weights and outputs that PipeDream measured of VGG-16 are those of the preset, layer by layer") {
     const std::optional<std::string> profile = shared_text("oracles/pipedream/vgg16.graph.txt");
     if (!profile) return;
-    const std::vector<ProfiledNode> measured = parse_pipedream_profile(*profile, "vgg16");
+    const ProfiledGraph measured = parse_pipedream_profile(*profile, "vgg16");
     const std::vector<GraphNode> nodes = graph_nodes(*preset_model("vgg-16").graph);
     std::vector<std::pair<double, double>> theirs, ours;  // bytes of weights and of the output
     constexpr double kFp32 = 4;
-    for (const ProfiledNode& node : measured)
-      if (node.parameter_bytes > 0) theirs.emplace_back(node.parameter_bytes, node.activation_bytes);
+    for (const int node : topological_order(measured, "vgg16"))
+      if (const double weights = measured[node].ways.front().weight_bytes; weights > 0)
+        theirs.emplace_back(weights, measured[node].output_bytes);
     for (const GraphNode& node : nodes)
       if (!node.parameters.empty())
         ours.emplace_back(kFp32 * static_cast<double>(parameter_count(node)),
@@ -83,24 +85,20 @@ TEST_SUITE("oracle") {
       const std::optional<std::string> text = shared_text(std::string("oracles/pipedream/") + profile + ".graph.txt");
       if (!text) return;
       double bytes = 0;
-      for (const ProfiledNode& node : parse_pipedream_profile(*text, profile)) bytes += node.parameter_bytes;
+      const ProfiledGraph graph = parse_pipedream_profile(*text, profile);
+      for (const auto node : boost::make_iterator_range(vertices(graph)))
+        bytes += graph[node].ways.front().weight_bytes;
       CHECK(bytes == 4 * static_cast<double>(model_parameter_count(preset_model(preset))));
     }
   }
 
-  TEST_CASE("every profile and Piper input that was published can be read") {
+  TEST_CASE("every profile that was published can be read") {
     for (const char* name : {"densenet121", "gnmt", "gnmt_large", "inception_v3", "nasnetamobile", "resnet18",
                              "resnext101", "resnext50", "squeezenet1_0", "alexnet"}) {
       CAPTURE(name);
       const std::optional<std::string> text = shared_text(std::string("oracles/pipedream/") + name + ".graph.txt");
       if (!text) return;
-      CHECK(parse_pipedream_profile(*text, name).size() > 15);
-    }
-    for (const char* name : {"bert32a100", "gnmt", "resnet"}) {
-      CAPTURE(name);
-      const std::optional<std::string> text = shared_text(std::string("oracles/piper/") + name + ".json");
-      if (!text) return;
-      CHECK(parse_piper_input(*text, name).size() > 30);
+      CHECK(num_vertices(parse_pipedream_profile(*text, name)) > 15);
     }
   }
 }
