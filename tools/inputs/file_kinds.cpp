@@ -41,7 +41,8 @@ constexpr KnownKind kLinkFile{FileKind::kLink, "a measured link",
                               "--link of `plumb run` and `plumb validate` takes it"};
 constexpr KnownKind kTraceFile{FileKind::kTrace, "a Chrome trace", "`plumb trace info` reads it"};
 constexpr KnownKind kRowsFile{FileKind::kRows, "a file of published rows", "`plumb score` reads it"};
-constexpr KnownKind kPiperFile{FileKind::kProfile, "an input of Piper or dnn-partitioning", "`plumb partition` reads it"};
+constexpr KnownKind kPiperFile{FileKind::kProfile, "an input of Piper or dnn-partitioning",
+                               "`plumb partition` reads it"};
 constexpr KnownKind kNcclLog{FileKind::kMeasurement, "an nccl-tests log", "`plumb calibrate --from` reads it"};
 constexpr KnownKind kDeepSpeed{FileKind::kForeign, "a DeepSpeed config", kNoConfigs};
 constexpr KnownKind kPlanAnswer{FileKind::kForeign, "the answer of `plumb plan --json`",
