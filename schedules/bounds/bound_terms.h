@@ -11,7 +11,7 @@ namespace plumb { inline namespace schedules {
 
 class BoundTerms {
  public:
-  explicit BoundTerms(std::string reason) : bound_{.reason = std::move(reason)} {}
+  explicit BoundTerms(std::string reason) : bound_{.reason = std::move(reason), .terms = {}} {}
 
   /// Adds a stretch of time; one of no length is left out.
   void add(std::int64_t time, std::string what);
