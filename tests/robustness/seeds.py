@@ -55,8 +55,10 @@ PIPEDREAM = ("node1 -- Input0 -- forward_compute_time=0, backward_compute_time=0
              "node3 -- ReLU -- forward_compute_time=0.5, backward_compute_time=0.5, activation_size=8, parameter_size=0\n"
              "\tnode1 -- node2\n\tnode2 -- node3\n")
 
-PIPER = {"nodes": [{"id": i, "name": f"n{i}", "TMPCs": {"1": [{"id": "vanilla", "timePerSample": 0.01, "memoryUsageA": 100,
-                                                              "parameterSize": 200}]}} for i in range(3)],
+PIPER = {"maxDevices": 4, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInBatch": 8,
+         "nodes": [{"id": i, "name": f"n{i}", "TMPCs": {"1": [{"id": "vanilla", "timePerSample": 0.01, "memoryUsageA": 100,
+                                                              "memoryUsageB": 400, "parameterSize": 200}]}}
+                   for i in range(3)],
          "edges": [{"sourceId": i, "destId": i + 1, "communicationCost": 50} for i in range(2)]}
 
 NCCL_LOG = ("# Collective test starting: all_reduce_perf\n" +
