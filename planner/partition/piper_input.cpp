@@ -104,7 +104,7 @@ PiperInput parse_piper_input(std::string_view text, const std::string& file) {
     require_pairs_of_ways(ways.back(), node);
     ProfiledNode made{.name = node.text_or("name", std::to_string(id)), .ways = {}};
     for (const WayInput& way : ways.back()) made.ways.push_back(way.way);
-    add_vertex(std::move(made), input.graph);
+    add_vertex(made, input.graph);
   }
   std::set<std::pair<int, int>> known;
   for (StrictObject& edge : document.objects("edges")) {

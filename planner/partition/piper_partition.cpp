@@ -61,8 +61,8 @@ class PiperSpace final : public StageSpace {
       const Least least = degree.sums[whole] - degree.sums[part];
       if (least.without > 0) continue;
       const auto at_least = std::ranges::lower_bound(replica_counts_, least.seconds / limit * (1 - kSumError));
-      const auto taken = [&](int replicas) {
-        return Taken{.devices = behind.devices + replicas * tensor, .replicas = behind.replicas + replicas};
+      const auto taken = [&behind, width = tensor](int replicas) {
+        return Taken{.devices = behind.devices + replicas * width, .replicas = behind.replicas + replicas};
       };
       if (at_least == replica_counts_.end() || known.covers(taken(*at_least))) continue;
       const double alone = least.seconds + 2 * bytes_across(degree, part, whole) / limits_.bytes_per_second;

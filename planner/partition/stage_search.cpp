@@ -22,10 +22,10 @@ class PipelineEnds final : public StageSpace::Known {
     return std::ranges::any_of(ends_, [&](const End& end) { return space_->covers(end.taken, after); });
   }
 
-  void add(End end) {
+  void add(const End& end) {
     if (covers(end.taken)) return;
     std::erase_if(ends_, [&](const End& other) { return space_->covers(end.taken, other.taken); });
-    ends_.push_back(std::move(end));
+    ends_.push_back(end);
   }
 
   const std::vector<End>& all() const { return ends_; }

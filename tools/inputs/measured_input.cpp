@@ -79,7 +79,7 @@ MeasuredInput measured_input(const std::string& text, const std::string& file) {
                                  .levels = {{.count = read.devices, .bytes_per_second = read.bytes_per_second}},
                                  .bytes = read.bytes};
     input.microbatches = read.microbatches;
-    input.graph = std::move(read.graph);
+    input.graph.swap(read.graph);
   }
   input.order = topological_order(input.graph, file);
   return input;
