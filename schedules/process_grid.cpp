@@ -14,6 +14,30 @@ void require_rank(const ProcessGrid& grid, int world_rank) {
   }
 }
 
+/// The ranks of a group: every `stride`-th one, `size` in all, of which a given one stands at `at`.
+struct GroupLine {
+  int size = 1;
+  int at = 0;
+  int stride = 1;
+};
+
+GroupLine line_of(const ProcessGrid& grid, Group group, int world_rank) {
+  const GridCoordinates here = coordinates_of(grid, world_rank);
+  switch (group) {
+    case Group::kTensor:
+      return {.size = grid.tensor, .at = here.tensor, .stride = 1};
+    case Group::kContext:
+      return {.size = grid.context, .at = here.context, .stride = grid.tensor};
+    case Group::kData:
+      return {.size = grid.data, .at = here.data, .stride = grid.tensor * grid.context};
+    case Group::kPipeline:
+      return {.size = grid.pipeline, .at = here.pipeline, .stride = grid.tensor * grid.context * grid.data};
+    case Group::kExpert:
+      return {.size = grid.expert, .at = expert_rank_of(grid, here), .stride = grid.tensor};
+  }
+  return {};
+}
+
 }  // namespace
 
 int world_size(const ProcessGrid& grid) {
@@ -47,38 +71,15 @@ int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates) 
 }
 
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank) {
-  const GridCoordinates here = coordinates_of(grid, world_rank);
+  const GroupLine line = line_of(grid, group, world_rank);
   std::vector<int> ranks;
-  const auto along = [&](int size, int at, int stride) {
-    ranks.reserve(static_cast<std::size_t>(size));
-    for (int i = 0; i < size; ++i) ranks.push_back(world_rank + (i - at) * stride);
-  };
-  switch (group) {
-    case Group::kTensor:
-      along(grid.tensor, here.tensor, 1);
-      break;
-    case Group::kContext:
-      along(grid.context, here.context, grid.tensor);
-      break;
-    case Group::kData:
-      along(grid.data, here.data, grid.tensor * grid.context);
-      break;
-    case Group::kPipeline:
-      along(grid.pipeline, here.pipeline, grid.tensor * grid.context * grid.data);
-      break;
-    case Group::kExpert: {
-      const int flat = here.context + grid.context * here.data;
-      const int first = flat - flat % grid.expert;
-      for (int i = first; i < first + grid.expert; ++i) {
-        GridCoordinates member = here;
-        member.context = i % grid.context;
-        member.data = i / grid.context;
-        ranks.push_back(world_rank_of(grid, member));
-      }
-      break;
-    }
-  }
+  ranks.reserve(static_cast<std::size_t>(line.size));
+  for (int i = 0; i < line.size; ++i) ranks.push_back(world_rank + (i - line.at) * line.stride);
   return ranks;
+}
+
+bool leads_group(const ProcessGrid& grid, Group group, int world_rank) {
+  return line_of(grid, group, world_rank).at == 0;
 }
 
 }}  // namespace plumb::schedules

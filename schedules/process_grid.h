@@ -49,4 +49,7 @@ int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 /// outside the grid.
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank);
 
+/// Returns true if the rank is the first of its group, without listing the others.
+bool leads_group(const ProcessGrid& grid, Group group, int world_rank);
+
 }}  // namespace plumb::schedules

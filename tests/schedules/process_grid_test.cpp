@@ -30,6 +30,7 @@ TEST_CASE("the groups of one kind share out the world, each rank being a member 
       const std::vector<int> members = group_ranks(kGrid, group, rank);
       CHECK(std::count(members.begin(), members.end(), rank) == 1);
       for (const int member : members) CHECK(group_ranks(kGrid, group, member) == members);
+      CHECK(leads_group(kGrid, group, rank) == (members.front() == rank));
       if (members.front() == rank) seen.insert(members.begin(), members.end());
     }
     CHECK(static_cast<int>(seen.size()) == world_size(kGrid));

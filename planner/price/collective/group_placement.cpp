@@ -26,9 +26,7 @@ GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipelin
   const int first = pipeline_rank * block;
   std::optional<GroupPlacement> worst;
   for (int rank = first; rank < first + block; ++rank) {
-    const GridCoordinates at = coordinates_of(grid, rank);
-    const int place = group == Group::kTensor ? at.tensor : group == Group::kContext ? at.context : at.data;
-    if (place != 0) continue;  // not the first of its group
+    if (!leads_group(grid, group, rank)) continue;
     const GroupPlacement placement = placement_of(group_ranks(grid, group, rank), devices_per_node);
     const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
     if (!worst || badness(placement) > badness(*worst)) worst = placement;

@@ -86,8 +86,8 @@ class Placer {
     const int rank = schedule_.stages[stage].rank;
     for (int k = 0; k < network_.replicas; ++k) {
       const int first = rank * network_.replicas + k;
+      if (!leads_group(grid_, Group::kContext, first)) continue;
       const std::vector<int> group = group_ranks(grid_, Group::kContext, first);
-      if (group.front() != first) continue;
       CollectiveFlow flow{.op = op,
                           .stage = stage,
                           .volume_ratio = ring_volume_ratio(segment.collective, static_cast<int>(group.size()))};

@@ -32,6 +32,11 @@ std::set<std::pair<Group, CollectiveKind>> inner_kinds(const StageCosts& stage) 
   return kinds;
 }
 
+bool leads_inner_group(const InnerGrids& grids, Group group, int world_rank) {
+  if (group == Group::kExpert) return leads_group(grids.experts, Group::kContext, world_rank);
+  return leads_group(grids.ranks, group, world_rank);
+}
+
 }  // namespace
 
 std::vector<int> inner_group_ranks(const InnerGrids& grids, Group group, int world_rank) {
@@ -81,8 +86,9 @@ NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int
     for (const auto& [group, kind] : inner_kinds(costs.stages[stage])) {
       const bool all_to_all = kind == CollectiveKind::kAllToAll;
       for (int k = 0; k < placed.replicas; ++k) {
+        if (!leads_inner_group(grids, group, first + k)) continue;
         const std::vector<int> devices = inner_group_ranks(grids, group, first + k);
-        if (devices.front() != first + k || devices.size() < 2) continue;
+        if (devices.size() < 2) continue;
         const auto [route, added] =
             routes.try_emplace({group, all_to_all, first + k}, static_cast<std::int32_t>(placed.routes.size()));
         if (added) {
