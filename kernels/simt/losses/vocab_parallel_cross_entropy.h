@@ -2,9 +2,7 @@
 // Softmax cross-entropy on a GPU where each rank of a tensor group has the logits of some tokens
 // (kernels/cpu/losses/vocab_parallel_cross_entropy.h).
 
-#include "kernels/cpu/losses/vocab_parallel_cross_entropy.h"
-#include "kernels/simt/number.h"
-#include "kernels/simt/thread.h"
+#include "kernels/simt/losses/softmax_row.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -23,17 +21,13 @@ struct CrossEntropyParts {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
+    const bool wide = is_wide<S>(part.columns, logits);
     for (std::int64_t row = thread.block(); row < part.rows; row += thread.blocks()) {
       const S* own = logits + row * part.columns;
-      float largest = -INFINITY;
-      for (std::int64_t c = thread.lane(); c < part.valid; c += thread.lanes())
-        largest = Larger{}(largest, widened(own[c]));
-      largest = combine_over_block(thread, largest, Larger{});
-      const float sum =
-          sum_over_row(thread, part.valid, [&](std::int64_t c) { return expf(widened(own[c]) - largest); });
+      const SoftmaxRow softmax = softmax_of_row(thread, own, part, wide);
       if (thread.lane() != 0) continue;
-      parts[row] = largest;
-      parts[part.rows + row] = sum;
+      parts[row] = softmax.largest;
+      parts[part.rows + row] = softmax.sum;
       parts[2 * part.rows + row] = has_target(part, targets[row]) ? widened(own[targets[row] - part.first]) : 0.0F;
     }
   }
@@ -54,22 +48,20 @@ struct CrossEntropyFromParts {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
+    const bool wide = is_wide<S>(part.columns, logits);
     const float scale = loss_scale == nullptr ? gradient_scale : gradient_scale * *loss_scale;
     for (std::int64_t row = thread.block(); row < part.rows; row += thread.blocks()) {
-      float largest = -INFINITY, sum = 0, target_logit = 0;
-      for (int rank = 0; rank < ranks; ++rank) largest = Larger{}(largest, parts_of(rank)[row]);
+      SoftmaxRow whole{-INFINITY, 0};
+      float target_logit = 0;
+      for (int rank = 0; rank < ranks; ++rank) whole.largest = Larger{}(whole.largest, parts_of(rank)[row]);
       for (int rank = 0; rank < ranks; ++rank) {
-        const float* own = parts_of(rank) + row;
-        sum += own[part.rows] * expf(own[0] - largest);
-        target_logit += own[2 * part.rows];
+        const float* of_rank = parts_of(rank) + row;
+        whole.sum += of_rank[part.rows] * expf(of_rank[0] - whole.largest);
+        target_logit += of_rank[2 * part.rows];
       }
-      if (thread.lane() == 0) losses[row] = largest + logf(sum) - target_logit;
-      S* own = logits + row * part.columns;
+      if (thread.lane() == 0) losses[row] = whole.largest + logf(whole.sum) - target_logit;
       const std::int64_t target = has_target(part, targets[row]) ? targets[row] - part.first : -1;
-      for (std::int64_t c = thread.lane(); c < part.columns; c += thread.lanes()) {
-        const float probability = c < part.valid ? expf(widened(own[c]) - largest) / sum : 0.0F;
-        store(own[c], scale * (probability - (c == target ? 1.0F : 0.0F)));
-      }
+      replace_by_gradient(thread, logits + row * part.columns, part, wide, whole, target, scale);
     }
   }
 
