@@ -19,10 +19,15 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Returns the hash of a key from that of all its words but the last.
+constexpr std::uint64_t hash_on(std::uint64_t before, std::uint64_t last) {
+  return mix_bits(before ^ mix_bits(last));
+}
+
 /// Returns 64 random bits: the hash of the words of `key`, in their order.
 constexpr std::uint64_t counter_random(std::initializer_list<std::uint64_t> key) {
   std::uint64_t state = 0;
-  for (const std::uint64_t word : key) state = mix_bits(state ^ mix_bits(word));
+  for (const std::uint64_t word : key) state = hash_on(state, word);
   return state;
 }
 

@@ -60,7 +60,6 @@ namespace plumb { inline namespace kernels { namespace cuda {
 PLUMB_INSTANTIATE_STORED(float);
 PLUMB_INSTANTIATE_STORED(Bf16);
 PLUMB_INSTANTIATE_STORED(Fp16);
-PLUMB_INSTANTIATE(simt::NormParameterGradient);
 PLUMB_INSTANTIATE(simt::ColumnSumOfParts);
 PLUMB_INSTANTIATE(simt::TokenOrder);
 PLUMB_INSTANTIATE(simt::RouterForward);

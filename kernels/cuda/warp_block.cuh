@@ -32,11 +32,19 @@ class Warp {
     body(static_cast<int>(threadIdx.x) % simt::kWarpLanes);
   }
 
-  template <bool transposed, class Address>
-  __device__ void load_matrices(PerLane<simt::FragmentWords>& words, const Address& address) const {
+  using Address = std::uint32_t;  // in the shared state space
+  __device__ static Address address_of(const void* shared) {
+    auto address = static_cast<Address>(__cvta_generic_to_shared(shared));
+    // What follows from the address must not be kept over a loop: registers are scarcer than its arithmetic.
+    asm volatile("" : "+r"(address));
+    return address;
+  }
+
+  template <bool transposed>
+  __device__ void load_matrices(PerLane<simt::FragmentWords>& words, const PerLane<Address>& rows, int flipped,
+                                int moved) const {
     std::uint32_t(&to)[4] = words.of(0).word;
-    const auto from =
-        static_cast<std::uint32_t>(__cvta_generic_to_shared(address(static_cast<int>(threadIdx.x) % simt::kWarpLanes)));
+    const Address from = (rows.of(0) ^ static_cast<Address>(flipped)) + static_cast<Address>(moved);
     if constexpr (transposed)
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                    : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -109,7 +117,7 @@ class WarpBlock {
 
 template <class Body>
 __global__ void __launch_bounds__(Body::kWarps* simt::kWarpLanes) run_warps(Body body) {
-  extern __shared__ __align__(128) std::byte shared_bytes[];
+  extern __shared__ __align__(256) std::byte shared_bytes[];
   body(WarpBlock(shared_bytes));
 }
 

@@ -32,8 +32,10 @@ struct BiasParts {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    store_column_sum_parts(thread, parts, rows, columns, groups,
-                           [&](std::int64_t row, std::int64_t c) { return widened(dy[row * columns + c]); });
+    for_each_group_sum<1>(
+        thread, rows, columns, groups,
+        [&](float(&sum)[1], std::int64_t row, std::int64_t c) { sum[0] += widened(dy[row * columns + c]); },
+        [&](std::int64_t group, std::int64_t c, const float(&sum)[1]) { parts[group * columns + c] = sum[0]; });
   }
 };
 

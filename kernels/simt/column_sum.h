@@ -1,7 +1,7 @@
 #pragma once
 // Sums over the rows of a matrix, column by column. A block takes 32 columns (or as many as it has lanes, if they are
 // fewer). Its lanes form teams that divide the rows; each team adds its rows in ascending order, and the teams' sums are
-// added in their order. A tall matrix is summed in two launches: groups of rows one by one (store_column_sum_parts),
+// added in their order. A tall matrix is summed in two launches: groups of rows one by one (for_each_group_sum),
 // and then the groups' sums (ColumnSumOfParts).
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace plumb { inline namespace kernels {
 
 inline constexpr int kSumColumns = 32;  ///< columns of a block
 
-/// Divides the rows into `groups` of neighbours, as large as each other but for the last. One lane calls take(g, c, the
-/// sum over the rows r of group g of value(r, c)) for each of the block's groups and columns. Every lane must call this
-/// function.
-template <class Thread, class Value, class Take>
+/// Divides the rows into `groups` of neighbours, as large as each other but for the last, and computes kSums sums over
+/// each: add(sums, r, c) adds what row r has in column c. One lane calls take(g, c, sums) for each of the block's
+/// groups and columns. Every lane must call this function.
+template <int kSums, class Thread, class AddRow, class Take>
 PLUMB_SIMT void for_each_group_sum(const Thread& thread, std::int64_t rows, std::int64_t columns, std::int64_t groups,
-                                   const Value& value, const Take& take) {
+                                   const AddRow& add, const Take& take) {
   const int wide = thread.lanes() < kSumColumns ? thread.lanes() : kSumColumns;
   const int teams = thread.lanes() / wide;
   const std::int64_t stretches = (columns + wide - 1) / wide, height = (rows + groups - 1) / groups;
@@ -26,17 +26,18 @@ PLUMB_SIMT void for_each_group_sum(const Thread& thread, std::int64_t rows, std:
     const std::int64_t group = item / stretches;
     const std::int64_t c = item % stretches * wide + thread.lane() % wide;
     const std::int64_t behind = (group + 1) * height, end = behind < rows ? behind : rows;
-    float own = 0;
+    float sums[kSums] = {};
     for (std::int64_t row = group * height + thread.lane() / wide; row < end && c < columns; row += teams)
-      own += value(row, c);
-    shared[thread.lane()] = own;
-    thread.sync();
-    if (thread.lane() < wide && c < columns) {
-      float total = 0;
-      for (int team = 0; team < teams; ++team) total += shared[team * wide + thread.lane()];
-      take(group, c, total);
+      add(sums, row, c);
+    for (float& sum : sums) {
+      shared[thread.lane()] = sum;
+      thread.sync();
+      sum = 0;
+      if (thread.lane() < wide)
+        for (int team = 0; team < teams; ++team) sum += shared[team * wide + thread.lane()];
+      thread.sync();
     }
-    thread.sync();
+    if (thread.lane() < wide && c < columns) take(group, c, sums);
   }
 }
 
@@ -44,39 +45,28 @@ PLUMB_SIMT void for_each_group_sum(const Thread& thread, std::int64_t rows, std:
 template <class Thread, class Value, class Take>
 PLUMB_SIMT void for_each_column_sum(const Thread& thread, std::int64_t rows, std::int64_t columns, const Value& value,
                                     const Take& take) {
-  for_each_group_sum(thread, rows, columns, 1, value, [&](std::int64_t, std::int64_t c, float sum) { take(c, sum); });
-}
-
-/// parts[g, c] = the sum over the rows r of group g of value(r, c). A null `parts` is skipped. parts: [groups, columns]
-template <class Thread, class Value>
-PLUMB_SIMT void store_column_sum_parts(const Thread& thread, float* parts, std::int64_t rows, std::int64_t columns,
-                                       std::int64_t groups, const Value& value) {
-  if (parts == nullptr) return;
-  for_each_group_sum(thread, rows, columns, groups, value,
-                     [&](std::int64_t group, std::int64_t c, float sum) { parts[group * columns + c] = sum; });
-}
-
-/// to[c] += the sum over r of value(r, c), for the block's columns. Every lane must call it. A null `to` is skipped.
-template <class Thread, class Value>
-PLUMB_SIMT void add_column_sums(const Thread& thread, float* to, std::int64_t rows, std::int64_t columns,
-                                const Value& value) {
-  if (to == nullptr) return;
-  for_each_column_sum(thread, rows, columns, value, [&](std::int64_t c, float total) { to[c] += total; });
+  for_each_group_sum<1>(
+      thread, rows, columns, 1, [&](float(&sums)[1], std::int64_t row, std::int64_t c) { sums[0] += value(row, c); },
+      [&](std::int64_t, std::int64_t c, const float(&sums)[1]) { take(c, sums[0]); });
 }
 
 namespace simt {
 
-/// to[c] += the sum over g of parts[g, c]. parts: [groups, columns]; to: [columns]
+/// to[c] += the sum over g of parts[g, c], and other[c] += that of parts[g, C + c]. to, other: [C]; parts: [groups,
+/// 2C], or [groups, C] without `other`
 struct ColumnSumOfParts {
-  float* to;  ///< null: nothing
+  float* to;
+  float* other;  ///< null: none
   const float* parts;
   std::int64_t groups;
-  std::int64_t columns;
+  std::int64_t columns;  ///< C
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    add_column_sums(thread, to, groups, columns,
-                    [&](std::int64_t group, std::int64_t c) { return parts[group * columns + c]; });
+    const std::int64_t width = other == nullptr ? columns : 2 * columns;
+    for_each_column_sum(
+        thread, groups, width, [&](std::int64_t group, std::int64_t c) { return parts[group * width + c]; },
+        [&](std::int64_t c, float sum) { (c < columns ? to[c] : other[c - columns]) += sum; });
   }
 };
 

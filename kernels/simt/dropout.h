@@ -42,29 +42,29 @@ struct Dropout {
   }
 };
 
-/// Computes the factor of an attention probability: 0 where it is dropped, 1 / (1 - probability) elsewhere.
+/// Computes the factors of a head's attention probabilities: 0 where one is dropped, 1 / (1 - probability) elsewhere.
 class ProbabilityMask {
  public:
-  PLUMB_SIMT ProbabilityMask(const AttentionDropout& dropout, const StepNumbers* numbers)
-      : dropout_(dropout),
-        limit_(static_cast<float>(dropout.probability)),
+  /// `numbers` has the step, unless it is null.
+  PLUMB_SIMT ProbabilityMask(const AttentionDropout& dropout, const StepNumbers* numbers, std::int64_t sequence,
+                             std::int64_t head)
+      : limit_(static_cast<float>(dropout.probability)),
         scale_(1.0F / (1.0F - limit_)),
-        step_(numbers == nullptr ? dropout.key.step : numbers->replay) {}
+        of_head_(counter_random({kDropoutStream, dropout.key.seed,
+                                 numbers == nullptr ? dropout.key.step : numbers->replay, dropout.key.layer,
+                                 dropout.key.place, static_cast<std::uint64_t>(dropout.first_sample + sequence),
+                                 static_cast<std::uint64_t>(dropout.first_head + head)})) {}
 
-  PLUMB_SIMT float factor(std::int64_t sequence, std::int64_t head, std::int64_t query, std::int64_t key) const {
+  /// `query` and `key` are positions in the sequence.
+  PLUMB_SIMT float factor(std::int64_t query, std::int64_t key) const {
     if (!(limit_ > 0)) return 1.0F;
-    const std::uint64_t bits =
-        counter_random({kDropoutStream, dropout_.key.seed, step_, dropout_.key.layer, dropout_.key.place,
-                        static_cast<std::uint64_t>(dropout_.first_sample + sequence),
-                        static_cast<std::uint64_t>(dropout_.first_head + head), static_cast<std::uint64_t>(query),
-                        static_cast<std::uint64_t>(key)});
-    return drops(bits, limit_) ? 0.0F : scale_;
+    const std::uint64_t of_query = hash_on(of_head_, static_cast<std::uint64_t>(query));
+    return drops(hash_on(of_query, static_cast<std::uint64_t>(key)), limit_) ? 0.0F : scale_;
   }
 
  private:
-  AttentionDropout dropout_;
   float limit_, scale_;
-  std::uint64_t step_;
+  std::uint64_t of_head_;  ///< the hash of all that comes before a query and a key
 };
 
 }}}  // namespace plumb::kernels::simt

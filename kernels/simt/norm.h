@@ -119,44 +119,33 @@ struct NormBackward {
   }
 };
 
-/// Parts of the column sums of dy * normalised x, and of those of dy (column_sum.h): each group of rows has its own, so
-/// that many blocks can work. gains, biases: [groups, C]
+/// Parts of the column sums of dy * normalised x, and behind them of those of dy (column_sum.h): each group of rows has
+/// its own, so that many blocks can work. parts: [groups, 2C], or [groups, C] for RMSNorm
 template <class S>
 struct NormParameterParts {
-  float* gains;
-  float* biases;  ///< null: no bias
+  float* parts;
   const S* dy;
   const S* x;
-  const float* mean;  ///< null: RMSNorm
+  const float* mean;  ///< null: RMSNorm, without a bias
   const float* rstd;
   NormSize size;
   std::int64_t groups;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    store_column_sum_parts(thread, gains, size.rows, size.columns, groups, [&](std::int64_t row, std::int64_t c) {
-      const float center = mean == nullptr ? 0.0F : mean[row];
-      const std::int64_t at = row * size.columns + c;
-      return widened(dy[at]) * ((widened(x[at]) - center) * rstd[row]);
-    });
-    store_column_sum_parts(thread, biases, size.rows, size.columns, groups,
-                           [&](std::int64_t row, std::int64_t c) { return widened(dy[row * size.columns + c]); });
-  }
-};
-
-/// dgain and dbias += the sums of their parts over the groups. dgain, dbias: [C]; gains, biases: [groups, C]
-struct NormParameterGradient {
-  float* dgain;
-  float* dbias;  ///< null: no bias
-  const float* gains;
-  const float* biases;
-  std::int64_t groups;
-  std::int64_t columns;
-
-  template <class Thread>
-  PLUMB_SIMT void operator()(const Thread& thread) const {
-    ColumnSumOfParts{dgain, gains, groups, columns}(thread);
-    ColumnSumOfParts{dbias, biases, groups, columns}(thread);
+    const std::int64_t width = mean == nullptr ? size.columns : 2 * size.columns;
+    for_each_group_sum<2>(
+        thread, size.rows, size.columns, groups,
+        [&](float(&sums)[2], std::int64_t row, std::int64_t c) {
+          const std::int64_t at = row * size.columns + c;
+          const float gradient = widened(dy[at]), center = mean == nullptr ? 0.0F : mean[row];
+          sums[0] += gradient * ((widened(x[at]) - center) * rstd[row]);
+          sums[1] += gradient;
+        },
+        [&](std::int64_t group, std::int64_t c, const float(&sums)[2]) {
+          parts[group * width + c] = sums[0];
+          if (mean != nullptr) parts[group * width + size.columns + c] = sums[1];
+        });
   }
 };
 

@@ -11,7 +11,7 @@
 // run it on the host with an emulation of the instructions. A Block has
 //
 //   block(), blocks()         as in a Thread
-//   shared()                  kSharedBytes, 128-byte aligned
+//   shared()                  kSharedBytes, 256-byte aligned
 //   Block::Warp               the type below
 //   Block::PerWarp<State>     a State of each warp
 //   each_warp(body)           calls body(warp) in every warp; of(state, warp) is the warp's own State
@@ -25,8 +25,11 @@
 //   index()                   the index of the warp in its block
 //   Warp::PerLane<T>          a T of each lane; of(lane) is that lane's
 //   each_lane(body)           calls body(lane)
-//   load_matrices<transposed>(words, address)
-//                             ldmatrix.m8n8.x4.b16: address(lane) is the address of the lane's row of eight
+//   Warp::Address, address_of(shared)
+//                             a place in shared memory, as the next function takes it
+//   load_matrices<transposed>(words, rows, flipped, moved)
+//                             ldmatrix.m8n8.x4.b16: the lane's row of eight begins `moved` bytes behind the lane's
+//                             address among `rows`, of which the bits of `flipped` have been changed
 //   multiply_add<S>(sums, left, right, first)
 //                             mma.m16n8k16: sums += left * right, where the two words of `right` begin at `first`
 //   exchange(values, mask)    gives each lane the value of lane ^ mask

@@ -5,11 +5,12 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// A tile [rows, kChannels] in shared memory. The 16-byte pieces of a row are permuted, so that the pieces of eight
-/// rows at one column are in different banks.
+/// A tile [rows, kChannels] in shared memory, which begins at a multiple of a row's bytes. The 16-byte pieces of a row
+/// are permuted, so that the pieces of eight rows at one column are in different banks.
 template <class S, int kChannels>
 struct SharedTile {
   static constexpr int kPiece = 8;  // numbers that are copied together
+  static constexpr int kRowBytes = kChannels * static_cast<int>(sizeof(S));
   static_assert(kChannels % 64 == 0, "a row has eight pieces at least");
   S* first;
 
@@ -23,52 +24,84 @@ struct SharedTile {
 template <class S>
 struct TensorRows {
   const S* first;
-  std::int64_t stride;
-  std::int64_t there;
+  int stride;
+  int there;
 };
+
+/// Returns a count in 32 bits, of which registers hold twice as many, or the largest such number.
+PLUMB_SIMT int in_32_bits(std::int64_t count) {
+  constexpr std::int64_t kMost = 0x7FFFFFFF;
+  return static_cast<int>(count < kMost ? count : kMost);
+}
+
+template <class S>
+PLUMB_SIMT TensorRows<S> rows_from(const S* first, std::int64_t stride, std::int64_t there) {
+  return {first, in_32_bits(stride), in_32_bits(there)};
+}
 
 /// Starts the copy of a tile of kRows by kWarps warps. `channels` of each row exist, a multiple of 8; the rest becomes
 /// zeros.
 template <int kRows, int kWarps, class Block, class S, int kChannels>
 PLUMB_SIMT void start_tile(const Block& block, const SharedTile<S, kChannels>& tile, const TensorRows<S>& from,
-                           std::int64_t channels) {
+                           int channels) {
   constexpr int kPieces = kChannels / SharedTile<S, kChannels>::kPiece;
+  constexpr int kStep = kWarps * kWarpLanes / kPieces;  // rows that the warps copy at once
+  static_assert(kStep % 8 == 0, "a lane's pieces have the same place in all of its rows");
   block.each_warp([&](const auto& warp) {
     warp.each_lane([&](int lane) {
+      const int own = warp.index() * kWarpLanes + lane;
+      const int row = own / kPieces, column = own % kPieces * SharedTile<S, kChannels>::kPiece;
+      S* to = tile.at(row, column);
+      const S* source = from.first + std::int64_t{row} * from.stride + column;
       PLUMB_ONE_BY_ONE
-      for (int i = warp.index() * kWarpLanes + lane; i < kRows * kPieces; i += kWarps * kWarpLanes) {
-        const int row = i / kPieces, column = i % kPieces * 8;
-        const bool is_there = row < from.there && column < channels;
-        block.start_copy(tile.at(row, column), from.first + (is_there ? row * from.stride + column : 0), is_there);
+      for (int r = row; r < kRows; r += kStep) {
+        const bool is_there = r < from.there && column < channels;
+        block.start_copy(to, is_there ? source : from.first, is_there);
+        to += kStep * kChannels;
+        source += std::int64_t{kStep} * from.stride;
       }
     });
   });
 }
 
-/// Loads the [16, 16] at (row, column) of a tile as a left factor. With `transposed`, it loads the right factors of two
-/// products, of columns 0 to 7 and 8 to 15.
-template <bool transposed, class Warp, class S, int kChannels>
-PLUMB_SIMT void load_square(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
-                            const SharedTile<S, kChannels>& tile, int row, int column) {
-  warp.template load_matrices<transposed>(
-      words, [&](int lane) { return tile.at(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8); });
+/// The addresses of a tile's rows that the lanes of a warp read together, at two neighbouring pieces. Other rows and
+/// pieces are reached from there without a computation of their own.
+template <class Warp, class S, int kChannels>
+struct TileRows {
+  typename Warp::template PerLane<typename Warp::Address> at;
+
+  /// Reads 16 columns from `column` on, a multiple of 16, of 16 rows, which are `row` behind the first, a multiple of
+  /// 8.
+  template <bool transposed>
+  PLUMB_SIMT void load(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words, int row,
+                       int column) const {
+    warp.template load_matrices<transposed>(words, at, column * static_cast<int>(sizeof(S)),
+                                            row * SharedTile<S, kChannels>::kRowBytes);
+  }
+};
+
+/// Returns the addresses of left factors [16, 16] from (row, column) on. Transposed, they are the right factors of two
+/// products, of columns 0 to 7 and 8 to 15. `column` is a multiple of 32.
+template <class Warp, class S, int kChannels>
+PLUMB_SIMT TileRows<Warp, S, kChannels> squares_of(const Warp& warp, const SharedTile<S, kChannels>& tile, int row,
+                                                   int column = 0) {
+  TileRows<Warp, S, kChannels> rows;
+  warp.each_lane([&](int lane) {
+    rows.at.of(lane) = Warp::address_of(tile.at(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8));
+  });
+  return rows;
 }
 
-/// Loads the [16, 16] at (row, column) of a tile whose rows are the columns of a left factor.
+/// Returns those of a tile whose rows are the columns of factors: of two right factors, rows 0 to 7 and 8 to 15.
+/// Transposed, they are a left factor.
 template <class Warp, class S, int kChannels>
-PLUMB_SIMT void load_transposed(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
-                                const SharedTile<S, kChannels>& tile, int row, int column) {
-  warp.template load_matrices<true>(
-      words, [&](int lane) { return tile.at(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8); });
-}
-
-/// Loads the [16, 16] at (row, column) of a tile whose rows are the columns of two right factors: rows 0 to 7 and 8 to
-/// 15.
-template <class Warp, class S, int kChannels>
-PLUMB_SIMT void load_columns(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
-                             const SharedTile<S, kChannels>& tile, int row, int column) {
-  warp.template load_matrices<false>(
-      words, [&](int lane) { return tile.at(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8); });
+PLUMB_SIMT TileRows<Warp, S, kChannels> columns_of(const Warp& warp, const SharedTile<S, kChannels>& tile, int row,
+                                                   int column = 0) {
+  TileRows<Warp, S, kChannels> rows;
+  warp.each_lane([&](int lane) {
+    rows.at.of(lane) = Warp::address_of(tile.at(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8));
+  });
+  return rows;
 }
 
 /// sums [16 * kRowTiles, 8 * kColumnTiles] = the left tile's rows from `row` on, times the right tile's rows, over
@@ -82,12 +115,14 @@ PLUMB_SIMT void products_of_rows(const Warp& warp,
     PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kColumnTiles; ++c) sums[r][c].of(
         lane) = FragmentSums{};
   });
+  const auto left_rows = squares_of(warp, left, row);
+  const auto right_rows = columns_of(warp, right, 0);
   PLUMB_UNROLL for (int k = 0; k < kChannels; k += 16) {
     Words of_left[kRowTiles];
-    PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) load_square<false>(warp, of_left[r], left, row + 16 * r, k);
+    PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) left_rows.template load<false>(warp, of_left[r], 16 * r, k);
     PLUMB_UNROLL for (int c = 0; c < kColumnTiles; c += 2) {
       Words of_right;
-      load_columns(warp, of_right, right, 8 * c, k);
+      right_rows.template load<false>(warp, of_right, 8 * c, k);
       PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) {
         warp.template multiply_add<S>(sums[r][c], of_left[r], of_right, 0);
         warp.template multiply_add<S>(sums[r][c + 1], of_left[r], of_right, 2);
@@ -103,6 +138,7 @@ PLUMB_SIMT void add_weighted_tile(const Warp& warp,
                                   typename Warp::template PerLane<FragmentSums> (&weights)[kRowTiles][kColumnTiles],
                                   const SharedTile<S, kChannels>& tile) {
   using Words = typename Warp::template PerLane<FragmentWords>;
+  const auto rows = squares_of(warp, tile, 0);
   PLUMB_UNROLL for (int k = 0; k < kColumnTiles; k += 2) {
     Words left[kRowTiles];
     warp.each_lane([&](int lane) {
@@ -111,7 +147,7 @@ PLUMB_SIMT void add_weighted_tile(const Warp& warp,
     });
     PLUMB_UNROLL for (int c = 0; c < kChannels / 8; c += 2) {
       Words of_tile;
-      load_square<true>(warp, of_tile, tile, 8 * k, 8 * c);
+      rows.template load<true>(warp, of_tile, 8 * k, 8 * c);
       PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) {
         warp.template multiply_add<S>(sums[r][c], left[r], of_tile, 0);
         warp.template multiply_add<S>(sums[r][c + 1], left[r], of_tile, 2);

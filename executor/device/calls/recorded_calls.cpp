@@ -131,19 +131,6 @@ void CallRecorder::dropout(void* y, const void* x, const void* residual, const D
   add([=](DeviceKernels& kernels) { kernels.dropout(y, x, residual, key, rows, probability, numbers); });
 }
 
-void CallRecorder::attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
-                                     const StepNumbers* numbers) {
-  add([=](DeviceKernels& kernels) { kernels.attention_forward(output, log_sum_exp, qkv, size, numbers); });
-}
-
-void CallRecorder::attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv,
-                                      const void* output, const float* log_sum_exp, const AttentionSize& size,
-                                      const StepNumbers* numbers) {
-  add([=](DeviceKernels& kernels) {
-    kernels.attention_backward(dqkv, products, doutput, qkv, output, log_sum_exp, size, numbers);
-  });
-}
-
 void CallRecorder::embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
                                      const EmbeddingSize& size) {
   add([=](DeviceKernels& kernels) { kernels.embedding_forward(y, tokens, table, positions, size); });

@@ -68,10 +68,6 @@ class CallRecorder final : public DeviceKernels {
   void rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) override;
   void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
                double probability, const StepNumbers* numbers) override;
-  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
-                         const StepNumbers* numbers) override;
-  void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
-                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override;
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
                          const EmbeddingSize& size) override;
   void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
@@ -124,17 +120,14 @@ class CallRecorder final : public DeviceKernels {
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override;
 
-  // Context groups (recorded_context_calls.cpp).
+  // Attention and context groups (recorded_context_calls.cpp).
   void split_heads(void* blocks, const void* rows, const HeadShares& size) override;
   void join_heads(void* rows, const void* blocks, const HeadShares& size) override;
   void transpose_blocks(void* to, const void* from, const BlockMatrix& size) override;
   void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) override;
-  void attention_block_forward(void* output, float* sums, float* log_sum_exp, const BlockOperands& of) override;
-  void attention_block_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
-                                const void* output, const float* log_sum_exp, const BlockOperands& of) override;
-  void attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) override;
-  void attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput, const void* output,
-                                const float* log_sum_exp, const SliceOperands& of) override;
+  void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override;
+  void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                          const void* output, const float* log_sum_exp, const AttentionOperands& of) override;
 
   // Images (recorded_image_calls.cpp).
   void image_to_patches(void* patches, const void* images, const ConvolutionSize& size, std::int64_t group) override;

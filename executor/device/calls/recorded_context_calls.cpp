@@ -1,4 +1,4 @@
-// Kernels of a context group's attention, and of slices, recorded.
+// Kernels of attention, also of a context group and of slices, recorded.
 
 #include "executor/device/calls/recorded_calls.h"
 
@@ -20,26 +20,14 @@ void CallRecorder::narrow_columns(void* to, std::int64_t to_width, const float* 
   add([=](DeviceKernels& kernels) { kernels.narrow_columns(to, to_width, from, size); });
 }
 
-void CallRecorder::attention_block_forward(void* output, float* sums, float* log_sum_exp, const BlockOperands& of) {
-  add([=](DeviceKernels& kernels) { kernels.attention_block_forward(output, sums, log_sum_exp, of); });
+void CallRecorder::attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) {
+  add([=](DeviceKernels& kernels) { kernels.attention_forward(output, sums, log_sum_exp, of); });
 }
 
-void CallRecorder::attention_block_backward(void* dqkv, float* gradients, float* sums, float* products,
-                                            const void* doutput, const void* output, const float* log_sum_exp,
-                                            const BlockOperands& of) {
+void CallRecorder::attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                                      const void* output, const float* log_sum_exp, const AttentionOperands& of) {
   add([=](DeviceKernels& kernels) {
-    kernels.attention_block_backward(dqkv, gradients, sums, products, doutput, output, log_sum_exp, of);
-  });
-}
-
-void CallRecorder::attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) {
-  add([=](DeviceKernels& kernels) { kernels.attention_slice_forward(output, log_sum_exp, of); });
-}
-
-void CallRecorder::attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput,
-                                            const void* output, const float* log_sum_exp, const SliceOperands& of) {
-  add([=](DeviceKernels& kernels) {
-    kernels.attention_slice_backward(dqkv, gradients, products, doutput, output, log_sum_exp, of);
+    kernels.attention_backward(dqkv, gradients, sums, products, doutput, output, log_sum_exp, of);
   });
 }
 

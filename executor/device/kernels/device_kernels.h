@@ -101,12 +101,6 @@ class DeviceKernels : public DeviceExpertKernels,
   virtual void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
                        double probability, const StepNumbers* numbers) = 0;
 
-  virtual void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
-                                 const StepNumbers* numbers) = 0;
-  /// products: fp32 scratch [b, a, s]
-  virtual void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
-                                  const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) = 0;
-
   /// positions and dpositions may be null.
   virtual void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
                                  const EmbeddingSize& size) = 0;

@@ -1,11 +1,11 @@
 #pragma once
-// Makes the kernels for a context group's attention, and for slices, from the bodies of kernels/simt
+// Makes the kernels for attention, also of a context group and of slices, from the bodies of kernels/simt
 // (device/kernels/simt_kernels.h defines a Launcher).
 
 #include <cstdint>
 
 #include "executor/device/kernels/simt_expert_kernels.h"
-#include "kernels/simt/attention/attention_block.h"
+#include "kernels/simt/attention/attention.h"
 #include "kernels/simt/attention/exchange_heads.h"
 #include "kernels/simt/attention/warp_attention.h"
 #include "kernels/simt/attention/warp_attention_backward.h"
@@ -34,72 +34,62 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
     launcher_.launch_elements(simt::NarrowColumns<S>{stored(to), from, to_width, size}, size.rows * size.columns);
   }
 
-  void attention_block_forward(void* output, float* sums, float* log_sum_exp, const BlockOperands& of) override {
-    launcher_.launch(simt::AttentionBlockForward<S>{stored(output), sums, log_sum_exp, stored(of.qkv),
-                                                    stored(of.keys_values), of.block, of.numbers},
-                     rows_of(of.block.size, of.block.size.heads), kBlockLanes);
+  void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {
+    const simt::AttentionView<S> view = view_of(of);
+    const AttentionSize& size = view.size();
+    if (on_tensor_cores(size, [&]<int kChannels, bool kDrops>() {
+          using Body = simt::WarpAttentionForward<S, kChannels, kDrops>;
+          launcher_.launch_warps(Body{stored(output), sums, log_sum_exp, view});
+        }))
+      return;
+    launcher_.launch(simt::AttentionForward<S>{stored(output), sums, log_sum_exp, view},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
   }
-  void attention_block_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
-                                const void* output, const float* log_sum_exp, const BlockOperands& of) override {
+  void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                          const void* output, const float* log_sum_exp, const AttentionOperands& of) override {
+    const simt::AttentionView<S> view = view_of(of);
+    const AttentionSize& size = view.size();
+    if (on_tensor_cores(size, [&]<int kChannels, bool kDrops>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kDrops>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>;
+          launcher_.launch_warps(
+              Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, view});
+          launcher_.launch_warps(KeysAndValues{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view});
+        }))
+      return;
+    launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), sums, products, stored(doutput), stored(output),
+                                                     log_sum_exp, view},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
     launcher_.launch(
-        simt::AttentionBlockQueryGradient<S>{stored(dqkv), sums, products, stored(doutput), stored(of.qkv),
-                                             stored(of.keys_values), stored(output), log_sum_exp, of.block, of.numbers},
-        rows_of(of.block.size, of.block.size.heads), kBlockLanes);
-    launcher_.launch(simt::AttentionBlockKeyValueGradient<S>{gradients, products, stored(doutput), stored(of.qkv),
-                                                             stored(of.keys_values), log_sum_exp, of.block, of.numbers},
-                     of.block.size.batch * of.block.size.kv_heads * of.block.keys_seen(), kBlockLanes);
-  }
-  void attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) override {
-    const AttentionBlock block = block_of_slice(of.slice);
-    if (on_tensor_cores(block.size, [&]<int kChannels>() {
-          using Body = simt::WarpAttentionForward<S, kChannels, simt::KeptKeys<S>>;
-          launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(of.qkv), block.size, kept_keys(of)});
-        }))
-      return;
-    attention_block_forward(output, nullptr, log_sum_exp, {of.qkv, of.keys_values, block, of.numbers});
-  }
-  void attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput, const void* output,
-                                const float* log_sum_exp, const SliceOperands& of) override {
-    const AttentionBlock block = block_of_slice(of.slice);
-    if (on_tensor_cores(block.size, [&]<int kChannels>() {
-          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, simt::KeptKeys<S>>;
-          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, simt::KeptKeys<S>>;
-          launcher_.launch_warps(Queries{stored(dqkv), products, stored(doutput), stored(of.qkv), stored(output),
-                                         log_sum_exp, block.size, kept_keys(of)});
-          launcher_.launch_warps(KeysAndValues{gradients, products, stored(doutput), stored(of.qkv), log_sum_exp,
-                                               block.size, kept_keys(of)});
-        }))
-      return;
-    attention_block_backward(dqkv, gradients, nullptr, products, doutput, output, log_sum_exp,
-                             {of.qkv, of.keys_values, block, of.numbers});
+        simt::AttentionKeyValueGradient<S>{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view},
+        size.batch * size.kv_heads * view.block.keys_seen(), kAttentionLanes);
   }
 
  protected:
   using Experts::launcher_;
   using Experts::stored;
 
-  /// Calls run<kChannels>() and returns true if tensor cores take the format and the heads.
+ private:
+  static constexpr int kAttentionLanes = 128;  // keys of a tile
+
+  static simt::AttentionView<S> view_of(const AttentionOperands& of) {
+    return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers};
+  }
+
+  /// Calls run<kChannels, kDrops>() and returns true if tensor cores take the format and the heads.
   template <class Run>
   static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
     if constexpr (sizeof(S) == 2) {
       if (!simt::fits_tensor_cores(size)) return false;
+      const bool drops = size.dropout.probability > 0;
       if (size.head_size <= 64)
-        run.template operator()<64>();
+        drops ? run.template operator()<64, true>() : run.template operator()<64, false>();
       else
-        run.template operator()<128>();
+        drops ? run.template operator()<128, true>() : run.template operator()<128, false>();
       return true;
     } else {
       return false;
     }
-  }
-
- private:
-  static simt::KeptKeys<S> kept_keys(const SliceOperands& of) {
-    return {stored(of.keys_values), of.slice.first, of.slice.size.sequence};
-  }
-  static constexpr int kBlockLanes = 128;  // keys of a tile
-  static std::int64_t rows_of(const AttentionSize& size, std::int64_t heads) {
-    return size.batch * heads * size.sequence;
   }
 };
 

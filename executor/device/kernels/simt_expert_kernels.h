@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "executor/device/kernels/device_kernels.h"
+#include "kernels/simt/copy_columns.h"
 #include "kernels/simt/copy_rows.h"
 #include "kernels/simt/experts/router.h"
 #include "kernels/simt/experts/warp_expert_products.h"
 
 namespace plumb { inline namespace executor {
+
+inline constexpr std::int64_t kScratchFloats = std::int64_t{4} << 20;  ///< of Launcher::scratch()
 
 template <class S, class Launcher>
 class SimtExpertKernels : public DeviceKernels {
@@ -19,16 +22,28 @@ class SimtExpertKernels : public DeviceKernels {
   explicit SimtExpertKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
 
   void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override {
-    launch_rows(simt::ExpertRowProduct<float, S, S, simt::ExpertForm::kForward>{
-        scores, stored(x), stored(weight), {.rows = size.tokens}, size.experts, size.hidden});
+    const ExpertRows rows{.rows = size.tokens};
+    if (warp_product<simt::ExpertForm::kForward>(scores, stored(x), stored(weight), rows, size.experts, size.hidden))
+      return;
+    launch_rows(simt::ExpertRowProduct<float, S, S, simt::ExpertForm::kForward>{scores, stored(x), stored(weight), rows,
+                                                                                size.experts, size.hidden});
   }
   void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override {
-    launch_rows(simt::ExpertRowProduct<S, float, S, simt::ExpertForm::kInputGrad>{
-        stored(dx), dscores, stored(weight), {.rows = size.tokens}, size.hidden, size.experts});
+    const ExpertRows rows{.rows = size.tokens};
+    if (const S* rounded = rounded_scores(dscores, size);
+        rounded != nullptr && warp_product<simt::ExpertForm::kInputGrad>(stored(dx), rounded, stored(weight), rows,
+                                                                         size.hidden, size.experts))
+      return;
+    launch_rows(simt::ExpertRowProduct<S, float, S, simt::ExpertForm::kInputGrad>{stored(dx), dscores, stored(weight),
+                                                                                  rows, size.hidden, size.experts});
   }
   void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override {
-    launch_weights(simt::ExpertWeightGrad<float, S>{
-        dweight, dscores, stored(x), {.rows = size.tokens}, size.experts, size.hidden});
+    const ExpertRows rows{.rows = size.tokens};
+    if (const S* rounded = rounded_scores(dscores, size);
+        rounded != nullptr &&
+        warp_product<simt::ExpertForm::kWeightGrad>(dweight, rounded, stored(x), rows, size.hidden, size.experts))
+      return;
+    launch_weights(simt::ExpertWeightGrad<float, S>{dweight, dscores, stored(x), rows, size.experts, size.hidden});
   }
 
   void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
@@ -108,11 +123,7 @@ class SimtExpertKernels : public DeviceKernels {
   }
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override {
-    if constexpr (sizeof(S) == 2) {
-      if (out % kPiece == 0 && in % kPiece == 0 && is_aligned(dy) && is_aligned(x))
-        return launcher_.launch_warps(simt::WarpExpertProduct<S, float, simt::ExpertForm::kWeightGrad>{
-            dweights, stored(dy), stored(x), rows, in, 0, out});
-    }
+    if (warp_product<simt::ExpertForm::kWeightGrad>(dweights, stored(dy), stored(x), rows, in, out)) return;
     launch_weights(simt::ExpertWeightGrad<S, S>{dweights, stored(dy), stored(x), rows, out, in});
   }
 
@@ -139,6 +150,37 @@ class SimtExpertKernels : public DeviceKernels {
     launcher_.launch(simt::PlacePicks{places, bounds, picks, loads, size, before}, lists, kPickLanes);
   }
 
+  /// Enqueues the product on tensor cores and returns true if they take its format, sizes and addresses. `inner` is the
+  /// height of a weight in a weight gradient.
+  template <simt::ExpertForm kForm, class To>
+  bool warp_product(To* to, const S* left, const S* right, const ExpertRows& rows, std::int64_t columns,
+                    std::int64_t inner) {
+    if constexpr (sizeof(S) == 2) {
+      constexpr bool kIsWeightGrad = kForm == simt::ExpertForm::kWeightGrad;
+      if (columns % kPiece != 0 || inner % kPiece != 0) return false;
+      if (!is_aligned(to) || !is_aligned(left) || !is_aligned(right)) return false;
+      launcher_.launch_warps(simt::WarpExpertProduct<S, To, kForm>{
+          to, left, right, rows, columns, kIsWeightGrad ? 0 : inner, kIsWeightGrad ? inner : 0});
+      return true;
+    } else {
+      return false;
+    }
+  }
+
+  /// Returns the gradients of scores as S, in the launcher's scratch, or null if S is not of 16 bits or there is no
+  /// room.
+  const S* rounded_scores(const float* dscores, const RouterProduct& size) {
+    if constexpr (sizeof(S) == 2) {
+      if (size.tokens * size.experts > 2 * kScratchFloats) return nullptr;
+      S* rounded = reinterpret_cast<S*>(launcher_.scratch());
+      launcher_.launch_elements(simt::NarrowColumns<S>{rounded, dscores, size.experts, {size.tokens, size.experts}},
+                                size.tokens * size.experts);
+      return rounded;
+    } else {
+      return nullptr;
+    }
+  }
+
   template <class Body>
   void launch_rows(const Body& body) {
     launcher_.launch(body, simt::most_tiles(body.rows, kTile) * simt::parts_of(body.columns, kTile), kProductLanes);
@@ -151,10 +193,7 @@ class SimtExpertKernels : public DeviceKernels {
   template <simt::ExpertForm kForm>
   void row_product(S* to, const S* from, const S* weights, const ExpertRows& rows, std::int64_t columns,
                    std::int64_t inner) {
-    if constexpr (sizeof(S) == 2) {
-      if (columns % kPiece == 0 && inner % kPiece == 0 && is_aligned(to) && is_aligned(from) && is_aligned(weights))
-        return launcher_.launch_warps(simt::WarpExpertProduct<S, S, kForm>{to, from, weights, rows, columns, inner, 0});
-    }
+    if (warp_product<kForm>(to, from, weights, rows, columns, inner)) return;
     launch_rows(simt::ExpertRowProduct<S, S, S, kForm>{to, from, weights, rows, columns, inner});
   }
 };

@@ -19,7 +19,6 @@
 
 #include "executor/device/kernels/simt_image_kernels.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/attention/attention.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/copy_columns.h"
 #include "kernels/simt/dropout.h"
@@ -33,13 +32,10 @@
 
 namespace plumb { inline namespace executor {
 
-inline constexpr std::int64_t kScratchFloats = std::int64_t{4} << 20;  ///< of Launcher::scratch()
-
 template <class S, class Launcher>
 class SimtKernels final : public SimtImageKernels<S, Launcher> {
   using Others = SimtImageKernels<S, Launcher>;
   using Others::launcher_;
-  using Others::on_tensor_cores;
   using Others::stored;
 
  public:
@@ -111,11 +107,10 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   }
   void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
                      const DeviceNorm& norm, const NormSize& size) override {
+    assert((dbias == nullptr) == (norm.mean == nullptr));
     const std::int64_t groups = sum_groups(size.rows, 2 * size.columns);
-    float* const gains = launcher_.scratch();
-    float* const biases = dbias == nullptr ? nullptr : gains + groups * size.columns;
-    launcher_.launch(simt::NormParameterParts<S>{.gains = gains,
-                                                 .biases = biases,
+    float* const parts = launcher_.scratch();
+    launcher_.launch(simt::NormParameterParts<S>{.parts = parts,
                                                  .dy = stored(dy),
                                                  .x = stored(x),
                                                  .mean = norm.mean,
@@ -123,8 +118,7 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
                                                  .size = size,
                                                  .groups = groups},
                      groups * stretches(size.columns, kSumColumns), kColumnLanes);
-    launcher_.launch(simt::NormParameterGradient{dgain, dbias, gains, biases, groups, size.columns},
-                     stretches(size.columns, kSumColumns), kColumnLanes);
+    sum_parts(dgain, dbias, groups, size.columns);
     launcher_.launch(simt::NormBackward<S>{.dx = stored(dx),
                                            .dy = stored(dy),
                                            .residual_gradient = stored(past),
@@ -159,8 +153,7 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
     float* const parts = launcher_.scratch();
     launcher_.launch(simt::BiasParts<S>{parts, stored(dy), rows, columns, groups},
                      groups * stretches(columns, kSumColumns), kColumnLanes);
-    launcher_.launch(simt::ColumnSumOfParts{dbias, parts, groups, columns}, stretches(columns, kSumColumns),
-                     kColumnLanes);
+    sum_parts(dbias, nullptr, groups, columns);
   }
   void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
                     std::int64_t columns) override {
@@ -177,35 +170,6 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
     launcher_.launch_elements(
         simt::Dropout<S>{stored(y), stored(x), stored(residual), key, rows, static_cast<float>(probability), numbers},
         rows.count * rows.tokens * rows.columns);
-  }
-
-  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
-                         const StepNumbers* numbers) override {
-    if (on_tensor_cores(size, [&]<int kChannels>() {
-          using Body = simt::WarpAttentionForward<S, kChannels>;
-          launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(qkv), size});
-        }))
-      return;
-    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size, numbers},
-                     size.batch * size.heads * size.sequence, kAttentionLanes);
-  }
-  void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
-                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override {
-    if (on_tensor_cores(size, [&]<int kChannels>() {
-          using Queries = simt::WarpAttentionQueryGradient<S, kChannels>;
-          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels>;
-          launcher_.launch_warps(
-              Queries{stored(dqkv), products, stored(doutput), stored(qkv), stored(output), log_sum_exp, size});
-          launcher_.launch_warps(
-              KeysAndValues{stored(dqkv), products, stored(doutput), stored(qkv), log_sum_exp, size});
-        }))
-      return;
-    launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
-                                                     stored(output), log_sum_exp, size, numbers},
-                     size.batch * size.heads * size.sequence, kAttentionLanes);
-    launcher_.launch(simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
-                                                        log_sum_exp, size, numbers},
-                     size.batch * size.kv_heads * size.sequence, kAttentionLanes);
   }
 
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
@@ -252,8 +216,7 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   static constexpr bool kHasEpilogues = requires(Launcher launcher, S* stored, const GemmSize& size) {
     launcher.forward_with_bias(stored, stored, stored, stored, size);
   };
-  static constexpr int kColumnLanes = 256;     // lanes of bodies that sum columns: eight groups of rows
-  static constexpr int kAttentionLanes = 128;  // keys of a tile
+  static constexpr int kColumnLanes = 256;  // lanes of bodies that sum columns: eight groups of rows
   static constexpr int kFewestLanes = 32, kMostLanes = 1024;
 
   /// Returns the groups of rows whose `sums` are taken apart: of 64 rows or more, 128 groups at most, and no more than
@@ -261,6 +224,12 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   static std::int64_t sum_groups(std::int64_t rows, std::int64_t sums) {
     constexpr std::int64_t kRows = 64, kMost = 128;
     return std::clamp<std::int64_t>(std::min(rows / kRows, kScratchFloats / sums), 1, kMost);
+  }
+  /// Adds the sums that lie in the scratch by groups.
+  void sum_parts(float* to, float* other, std::int64_t groups, std::int64_t columns) {
+    const std::int64_t width = other == nullptr ? columns : 2 * columns;
+    launcher_.launch(simt::ColumnSumOfParts{to, other, launcher_.scratch(), groups, columns},
+                     stretches(width, kSumColumns), kMostLanes);
   }
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
 

@@ -43,10 +43,13 @@ void AttentionStep::enqueue(const StepCall& of) const {
   if (ring_) return ring_->enqueue(of, size);
   if (slices_) return slices_->enqueue(of, size);
   if (of.is_forward())
-    return of.kernels().attention_forward(of.written(0), of.floats_written(1), of.read(0), size, of.call.numbers);
-  const AttentionGradients gradients(of);
-  of.kernels().attention_backward(gradients.dqkv, gradients.products, gradients.doutput, gradients.qkv,
-                                  gradients.output, gradients.log_sum_exp, size, of.call.numbers);
+    return of.kernels().attention_forward(
+        of.written(0), nullptr, of.floats_written(1),
+        {.qkv = of.read(0), .block = block_of_whole(size), .numbers = of.call.numbers});
+  const AttentionGradients tensors(of);
+  of.kernels().attention_backward(tensors.dqkv, nullptr, nullptr, tensors.products, tensors.doutput, tensors.output,
+                                  tensors.log_sum_exp,
+                                  {.qkv = tensors.qkv, .block = block_of_whole(size), .numbers = of.call.numbers});
 }
 
 }}  // namespace plumb::executor

@@ -16,12 +16,12 @@ SliceAttention::SliceAttention(const AttentionSize& size, const DeviceSeat& seat
   bytes.sequence_gradients = aligned_bytes(elements * std::int64_t{sizeof(float)});
 }
 
-SliceOperands SliceAttention::operands(const StepCall& of, const AttentionSize& size) const {
+AttentionOperands SliceAttention::operands(const StepCall& of, const AttentionSize& size) const {
   AttentionSize whole = size;
   whole.sequence = whole_;
   return {.qkv = of.read(0),
           .keys_values = kept(of),
-          .slice = {.size = whole, .first = tokens_.first, .count = tokens_.count},
+          .block = block_of_slice({.size = whole, .first = tokens_.first, .count = tokens_.count}),
           .numbers = of.call.numbers};
 }
 
@@ -37,14 +37,14 @@ void SliceAttention::forward(const StepCall& of, const AttentionSize& size) cons
                               of.read(0) + (own * width + query_columns()) * element_bytes_, width,
                               {tokens_.count, key_columns()});
   });
-  of.kernels().attention_slice_forward(of.written(0), of.floats_written(1), operands(of, size));
+  of.kernels().attention_forward(of.written(0), nullptr, of.floats_written(1), operands(of, size));
 }
 
 void SliceAttention::backward(const StepCall& of, const AttentionSize& size) const {
   const AttentionGradients gradients(of);
   const std::int64_t width = query_columns() + key_columns();
-  of.kernels().attention_slice_backward(gradients.dqkv, of.call.sequence_gradients, gradients.products,
-                                        gradients.doutput, gradients.output, gradients.log_sum_exp, operands(of, size));
+  of.kernels().attention_backward(gradients.dqkv, of.call.sequence_gradients, nullptr, gradients.products,
+                                  gradients.doutput, gradients.output, gradients.log_sum_exp, operands(of, size));
   for_each_sequence([&](std::int64_t own, std::int64_t whole) {
     of.kernels().narrow_columns(gradients.dqkv + (own * width + query_columns()) * element_bytes_, width,
                                 of.call.sequence_gradients + whole * key_columns(), {tokens_.count, key_columns()});

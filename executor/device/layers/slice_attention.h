@@ -24,7 +24,7 @@ class SliceAttention {
   void forward(const StepCall& of, const AttentionSize& size) const;
   void backward(const StepCall& of, const AttentionSize& size) const;
   std::byte* kept(const StepCall& of) const { return of.call.sequences + kept_at_; }
-  SliceOperands operands(const StepCall& of, const AttentionSize& size) const;
+  AttentionOperands operands(const StepCall& of, const AttentionSize& size) const;
 
   std::int64_t query_columns() const { return size_.heads * size_.head_size; }
   std::int64_t key_columns() const { return 2 * size_.kv_heads * size_.head_size; }

@@ -41,12 +41,12 @@ void enqueue_attention(DeviceKernels& kernels, const KernelCall& call, DeviceOpe
   const AttentionSize size{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], {}};
   const std::int64_t tokens = size.batch * size.sequence, query = size.heads * size.head_size;
   const std::int64_t width = query + 2 * size.kv_heads * size.head_size;
+  const AttentionOperands of{.qkv = with.stored(tokens * width), .block = block_of_whole(size)};
   if (call.kind == KernelKind::kAttentionForward)
-    return kernels.attention_forward(with.stored(tokens * query), with.floats(tokens * size.heads),
-                                     with.stored(tokens * width), size, nullptr);
-  kernels.attention_backward(with.stored(tokens * width), with.floats(tokens * size.heads), with.stored(tokens * query),
-                             with.stored(tokens * width), with.stored(tokens * query), with.floats(tokens * size.heads),
-                             size, nullptr);
+    return kernels.attention_forward(with.stored(tokens * query), nullptr, with.floats(tokens * size.heads), of);
+  kernels.attention_backward(with.stored(tokens * width), nullptr, nullptr, with.floats(tokens * size.heads),
+                             with.stored(tokens * query), with.stored(tokens * query), with.floats(tokens * size.heads),
+                             of);
 }
 
 void enqueue_norm(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {

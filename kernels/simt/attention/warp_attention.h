@@ -5,133 +5,164 @@
 // they weigh the values; sums are in fp32. The next tile of keys and values is copied while the current one is worked
 // on.
 //
-// Keys and values stand beside the queries or, for the queries of a slice, in a tensor that keeps those of whole
-// sequences.
-//
 // It is tested on the host, lane by lane (kernels/simt/warp.h). kernels/simt/attention/warp_attention_backward.h has
 // the backward.
 
-#include "kernels/simt/attention/attention_block.h"
+#include "kernels/simt/attention/attention_view.h"
+#include "kernels/simt/exponential.h"
 #include "kernels/simt/warp_tiles.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-inline constexpr float kLog2E = 1.4426950408889634F;
-inline constexpr float kLn2 = 0.6931471805599453F;
-
-/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels, no dropout of
-/// probabilities.
+/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
-  return size.head_size <= 128 && size.head_size % 8 == 0 && !(size.dropout.probability > 0);
+  return size.head_size <= 128 && size.head_size % 8 == 0;
 }
 
 PLUMB_SIMT std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {
   return (rows + tile - 1) / tile;
 }
 
-/// to[c] := scale * sums, for a lane's columns and its row among the upper (half 0) or lower (half 1) eight.
+/// Ends a lane's row among the upper (half 0) or lower (half 1) eight with keep * its earlier sums + add * `sums`, for
+/// the lane's columns.
 template <int kChannels, class S, class Sums>
-PLUMB_SIMT void store_row(S* to, Sums (&sums)[kChannels / 8], int lane, int half, float scale, std::int64_t channels) {
+PLUMB_SIMT void end_row(const RowEnd<S>& end, Sums (&sums)[kChannels / 8], int lane, int half, float keep, float add,
+                        int channels) {
   PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c) {
     const int channel = 8 * c + column_of_sum(lane, 0);
+    if (channel >= channels) continue;
     const FragmentSums& own = sums[c].of(lane);
-    if (channel < channels) store_pair(to + channel, scale * own.sum[2 * half], scale * own.sum[2 * half + 1]);
+    float low = add * own.sum[2 * half], high = add * own.sum[2 * half + 1];
+    if (end.adds) {
+      low += keep * end.sums[channel];
+      high += keep * end.sums[channel + 1];
+    }
+    if (end.sums != nullptr) {
+      end.sums[channel] = low;
+      end.sums[channel + 1] = high;
+    }
+    if (end.to != nullptr) store_pair(end.to + channel, low, high);
   }
 }
 
-/// Keys and values beside the queries, for the same tokens: in qkv [b*s, (a+2k)*d].
-template <class S>
-struct OwnKeys {
-  using Gradient = S;
-
-  /// Returns the tokens of each sequence before the queries' first.
-  PLUMB_SIMT std::int64_t before() const { return 0; }
-  PLUMB_SIMT const S* base(const S* qkv) const { return qkv; }
-  PLUMB_SIMT std::int64_t width(const AttentionRows& rows) const { return rows.width(); }
-  PLUMB_SIMT std::int64_t key(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
-                              std::int64_t kv) const {
-    return rows.key(batch * rows.size.sequence + token, kv);
-  }
-  PLUMB_SIMT std::int64_t value(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
-                                std::int64_t kv) const {
-    return rows.value(batch * rows.size.sequence + token, kv);
-  }
-};
-
-/// Keys and values of whole sequences, of which the queries are a slice; their gradients are added up in fp32.
-template <class S>
-struct KeptKeys {
-  using Gradient = float;
-
-  const S* keys_values = nullptr;  ///< [b*s, 2k*d]
-  std::int64_t first = 0;          ///< tokens of each sequence before the slice
-  std::int64_t sequence = 0;       ///< s
-
-  PLUMB_SIMT std::int64_t before() const { return first; }
-  PLUMB_SIMT const S* base(const S*) const { return keys_values; }
-  PLUMB_SIMT std::int64_t width(const AttentionRows& rows) const {
-    return 2 * rows.size.kv_heads * rows.size.head_size;
-  }
-  PLUMB_SIMT std::int64_t key(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
-                              std::int64_t kv) const {
-    return AttentionBlockRows{rows.size}.key(batch * sequence + token, kv);
-  }
-  PLUMB_SIMT std::int64_t value(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
-                                std::int64_t kv) const {
-    return AttentionBlockRows{rows.size}.value(batch * sequence + token, kv);
-  }
-};
-
-/// Says which queries of a tile see which of its keys, counted from the tile's first ones. `before`: tokens of each
-/// sequence before the first query.
+/// Says which queries of a tile see which of its keys, counted from the tile's first ones.
 class TileMask {
  public:
-  PLUMB_SIMT TileMask(const AttentionSize& size, std::int64_t before, std::int64_t first_query, std::int64_t first_key)
-      : ahead_(static_cast<int>(before + first_query - first_key)),
-        window_(static_cast<int>(size.window > 0 ? size.window : before + size.sequence)),
-        queries_(static_cast<int>(size.sequence - first_query)) {}
+  PLUMB_SIMT TileMask(const AttentionBlock& block, int first_query, int first_key)
+      : queries_(in_32_bits(block.size.sequence) - first_query),
+        keys_(in_32_bits(block.rows_of_keys()) - first_key),
+        query_jump_(block.queries, first_query),
+        key_jump_(block.keys, first_key),
+        ahead_(static_cast<int>(block.queries.first - block.keys.first) + first_query + query_jump_.past() - first_key -
+               key_jump_.past()),
+        window_(static_cast<int>(block.size.window)) {}
 
   PLUMB_SIMT bool sees(int query, int key) const {
-    const int back = ahead_ + query - key;
-    return back >= 0 && back < window_ && query < queries_;
+    const int behind = back(query, key);
+    return behind >= 0 && (window_ == 0 || behind < window_) && query < queries_ && key < keys_;
   }
   PLUMB_SIMT bool sees_all(int queries, int keys) const {
-    return ahead_ + 1 >= keys && ahead_ + queries - 1 < window_ && queries <= queries_;
+    return queries <= queries_ && keys <= keys_ && back(0, keys - 1) >= 0 &&
+           (window_ == 0 || back(queries - 1, 0) < window_);
   }
 
  private:
-  int ahead_;    // the first query's distance behind the first key
-  int window_;   // keys that a query sees, itself included
-  int queries_;  // queries from the tile's first one to the sequence's end
+  /// The rows of a tile from `row` on belong to the second run, and are `tokens` further than their number says.
+  struct Jump {
+    int row, tokens;
+
+    PLUMB_SIMT Jump(const RunsOfTokens& runs, int first_row)
+        : row(static_cast<int>(runs.split) - first_row),
+          tokens(static_cast<int>(runs.second - runs.first - runs.split)) {}
+    /// Returns the tokens by which the tile's first row is further.
+    PLUMB_SIMT int past() const { return row > 0 ? 0 : tokens; }
+    PLUMB_SIMT int before(int other) const { return row > 0 && other >= row ? tokens : 0; }
+  };
+
+  /// Returns the tokens from a key to a query behind it.
+  PLUMB_SIMT int back(int query, int key) const {
+    return ahead_ + query + query_jump_.before(query) - key - key_jump_.before(key);
+  }
+
+  int queries_, keys_;  // from the tile's first ones to the last that there are
+  Jump query_jump_, key_jump_;
+  int ahead_;   // from the first key to the first query
+  int window_;  // keys that a query sees, itself included; 0: all of its past
 };
 
 /// The tile of rows, the head and the sequence of an item.
 struct AttentionItem {
-  std::int64_t batch, head, tile;
+  int batch, head, tile;
 };
 PLUMB_SIMT AttentionItem attention_item(std::int64_t item, std::int64_t batch, std::int64_t heads) {
-  return {item % (batch * heads) / heads, item % heads, item / (batch * heads)};
+  return {static_cast<int>(item % (batch * heads) / heads), static_cast<int>(item % heads),
+          static_cast<int>(item / (batch * heads))};
 }
 
-/// attention_forward on tensor cores. Shapes of output, log_sum_exp and qkv: attention_forward's.
-template <class S, int kChannels, class Keys = OwnKeys<S>>
+/// The tiles of keys that a tile of queries sees.
+struct KeyTiles {
+  int first, end;
+};
+PLUMB_SIMT KeyTiles key_tiles(const AttentionBlock& block, int first_query, int queries, int keys) {
+  return {static_cast<int>(block.first_key(block.queries.position(first_query)) / keys),
+          static_cast<int>(tiles_of(block.keys_end(block.queries.position(first_query + queries - 1)), keys))};
+}
+
+/// The keys and the values of a sequence's head, those that any query sees.
+template <class S>
+struct KeyValueRows {
+  TensorRows<S> keys;
+  int to_value;  ///< elements from a key to its value
+
+  PLUMB_SIMT KeyValueRows(const AttentionView<S>& of, std::int64_t batch, std::int64_t kv)
+      : keys(rows_from(of.keys() + of.key(batch, 0, kv), of.key_width(), of.block.keys_seen())),
+        to_value(in_32_bits(of.to_value())) {}
+
+  /// Starts the copy of a tile of keys and of their values. Rows that no query sees become zeros.
+  template <int kKeys, int kWarps, class Block, int kChannels>
+  PLUMB_SIMT void start(const Block& block, const SharedTile<S, kChannels>& to_keys,
+                        const SharedTile<S, kChannels>& to_values, int first_key, int channels) const {
+    const S* first = keys.first + std::int64_t{first_key} * keys.stride;
+    start_tile<kKeys, kWarps>(block, to_keys, {first, keys.stride, keys.there - first_key}, channels);
+    start_tile<kKeys, kWarps>(block, to_values, {first + to_value, keys.stride, keys.there - first_key}, channels);
+  }
+};
+
+/// Gives the scores of keys that a query does not see no weight. Rows are queries, or keys with `transposed`.
+template <bool transposed = false, int kRowTiles, int kColumnTiles, class Warp>
+PLUMB_SIMT void hide_unseen(const Warp& warp,
+                            typename Warp::template PerLane<FragmentSums> (&scores)[kRowTiles][kColumnTiles],
+                            const TileMask& mask) {
+  constexpr int kRows = 16 * kRowTiles, kColumns = 8 * kColumnTiles;
+  if (transposed ? mask.sees_all(kColumns, kRows) : mask.sees_all(kRows, kColumns)) return;
+  warp.each_lane([&](int lane) {
+    PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kColumnTiles; ++c)
+        PLUMB_UNROLL for (int i = 0; i < 4; ++i) {
+      const int row = 16 * r + row_of_sum(lane, i), column = 8 * c + column_of_sum(lane, i);
+      if (!(transposed ? mask.sees(column, row) : mask.sees(row, column))) scores[r][c].of(lane).sum[i] = -INFINITY;
+    }
+  });
+}
+
+/// AttentionForward (attention.h) on tensor cores. kDrops: probabilities are dropped.
+template <class S, int kChannels, bool kDrops>
 struct WarpAttentionForward {
   static constexpr int kWarps = 4;
   static constexpr int kRowTiles = 2;  // tiles of 16 queries for each warp
   static constexpr int kQueries = kWarps * kRowTiles * 16;
-  static constexpr int kKeys = 64;
+  static constexpr int kKeys = kChannels > 64 || kDrops ? 32 : 64;  // as many as registers have room for
   static constexpr std::int64_t kSharedBytes = std::int64_t{kQueries + 4 * kKeys} * kChannels * 2;
 
   S* output;
+  float* sums;
   float* log_sum_exp;
-  const S* qkv;
-  AttentionSize size;
-  Keys keys = {};
+  AttentionView<S> of;
 
-  std::int64_t items() const { return size.batch * size.heads * tiles_of(size.sequence, kQueries); }
+  std::int64_t items() const { return of.size().batch * of.size().heads * tiles_of(of.size().sequence, kQueries); }
 
   template <class Block>
   PLUMB_SIMT void operator()(const Block& block) const {
+    const AttentionSize& size = of.size();
     const std::int64_t all = size.batch * size.heads * tiles_of(size.sequence, kQueries);
     for (std::int64_t item = block.block(); item < all; item += block.blocks())
       attend(block, attention_item(all - 1 - item, size.batch, size.heads));  // the tiles with the most keys first
@@ -145,48 +176,50 @@ struct WarpAttentionForward {
     typename Warp::template PerLane<FragmentSums> output[kRowTiles][kChannels / 8];
     typename Warp::template PerLane<float> largest[kRowTiles][2], total[kRowTiles][2];  // statistics of a lane's rows
   };
+  /// The log-sum-exp of a lane's rows before the block.
+  template <class Warp>
+  struct Before {
+    typename Warp::template PerLane<float> log_sum_exp[kRowTiles][2];
+  };
 
   template <class Block>
   PLUMB_SIMT void attend(const Block& block, const AttentionItem& item) const {
     using Warp = typename Block::Warp;
-    const AttentionRows rows{size};
-    const std::int64_t first_row = item.batch * size.sequence, kv = rows.kv_head(item.head);
-    const std::int64_t first_query = item.tile * kQueries;
-    const std::int64_t queries_there = smaller(kQueries, size.sequence - first_query);
-    const std::int64_t first_tile = rows.first_key(keys.before() + first_query) / kKeys;
-    const std::int64_t end_tile = tiles_of(keys.before() + first_query + queries_there, kKeys);
+    const AttentionSize& size = of.size();
+    const int channels = in_32_bits(size.head_size), first_query = item.tile * kQueries;
+    const int queries_there = smaller(kQueries, in_32_bits(size.sequence) - first_query);
+    const KeyValueRows<S> rows(of, item.batch, of.kv_head(item.head));
+    const KeyTiles tiles = key_tiles(of.block, first_query, queries_there, kKeys);
     S* shared = reinterpret_cast<S*>(block.shared());
     const Tile queries{shared};
-    const auto keys_in = [&](std::int64_t tile) {
-      return Tile{shared + (kQueries + tile % 2 * 2 * kKeys) * kChannels};
-    };
-    const auto values_in = [&](std::int64_t tile) { return Tile{keys_in(tile).first + kKeys * kChannels}; };
-    const auto start_keys = [&](std::int64_t tile) {
-      const std::int64_t key = tile * kKeys, there = keys.before() + size.sequence - key;
-      const S* base = keys.base(qkv);
-      start_tile<kKeys, kWarps>(block, keys_in(tile),
-                                {base + keys.key(rows, item.batch, key, kv), keys.width(rows), there}, size.head_size);
-      start_tile<kKeys, kWarps>(block, values_in(tile),
-                                {base + keys.value(rows, item.batch, key, kv), keys.width(rows), there},
-                                size.head_size);
+    const auto keys_in = [&](int tile) { return Tile{shared + (kQueries + tile % 2 * 2 * kKeys) * kChannels}; };
+    const auto values_in = [&](int tile) { return Tile{keys_in(tile).first + kKeys * kChannels}; };
+    const auto start_keys = [&](int tile) {
+      rows.template start<kKeys, kWarps>(block, keys_in(tile), values_in(tile), tile * kKeys, channels);
     };
 
-    start_tile<kQueries, kWarps>(block, queries,
-                                 {qkv + rows.query(first_row + first_query, item.head), rows.width(), queries_there},
-                                 size.head_size);
-    start_keys(first_tile);
     typename Block::template PerWarp<State<Warp>> states;
     block.each_warp([&](const auto& warp) { begin(warp, block.of(states, warp)); });
-    for (std::int64_t tile = first_tile; tile < end_tile; ++tile) {
+    if (tiles.first < tiles.end) {
+      start_tile<kQueries, kWarps>(
+          block, queries, rows_from(of.qkv + of.query(item.batch, first_query, item.head), of.width(), queries_there),
+          channels);
+      start_keys(tiles.first);
+    }
+    for (int tile = tiles.first; tile < tiles.end; ++tile) {
       block.settle_copies();
       block.sync();  // the tile is there, and no warp reads the one before any more
-      if (tile + 1 < end_tile) start_keys(tile + 1);
+      if (tile + 1 < tiles.end) start_keys(tile + 1);
       block.each_warp([&](const auto& warp) {
-        add_tile(warp, block.of(states, warp), queries, keys_in(tile), values_in(tile), first_query, tile * kKeys);
+        add_tile(warp, block.of(states, warp), queries, keys_in(tile), values_in(tile), item, first_query,
+                 tile * kKeys);
       });
     }
-    block.each_warp([&](const auto& warp) { end(warp, block.of(states, warp), item, first_query); });
-    block.sync();  // before the next item's copies
+    typename Block::template PerWarp<Before<Warp>> before;
+    block.each_warp([&](const auto& warp) { look_back(warp, block.of(before, warp), item, first_query); });
+    block.sync();  // before log-sum-exps are replaced, and before the next item's copies
+    block.each_warp(
+        [&](const auto& warp) { end(warp, block.of(states, warp), block.of(before, warp), item, first_query); });
   }
 
   template <class Warp>
@@ -203,24 +236,13 @@ struct WarpAttentionForward {
   }
 
   template <class Warp>
-  PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& queries, const Tile& keys_of_tile,
-                           const Tile& values, std::int64_t first_query, std::int64_t first_key) const {
+  PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& queries, const Tile& keys,
+                           const Tile& values, const AttentionItem& item, int first_query, int first_key) const {
     typename Warp::template PerLane<FragmentSums> scores[kRowTiles][kKeys / 8];
     const int row = warp.index() * kRowTiles * 16;
-    products_of_rows(warp, scores, queries, row, keys_of_tile);
-    const AttentionRows rows{size};
-    const TileMask mask(size, keys.before(), first_query + row, first_key);
-    if (!mask.sees_all(kRowTiles * 16, kKeys)) {
-      warp.each_lane([&](int lane) {
-        PLUMB_UNROLL
-        for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL
-        for (int c = 0; c < kKeys / 8; ++c) PLUMB_UNROLL
-        for (int i = 0; i < 4; ++i)
-          if (!mask.sees(16 * r + row_of_sum(lane, i), 8 * c + column_of_sum(lane, i)))
-            scores[r][c].of(lane).sum[i] = -INFINITY;
-      });
-    }
-    const float factor = rows.scale() * kLog2E;
+    products_of_rows(warp, scores, queries, row, keys);
+    hide_unseen(warp, scores, TileMask(of.block, first_query + row, first_key));
+    const float factor = of.scale() * kLog2E;
     PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int half = 0; half < 2; ++half) {
       typename Warp::template PerLane<float> most = own.largest[r][half];
       warp.each_lane([&](int lane) {
@@ -231,39 +253,63 @@ struct WarpAttentionForward {
       warp.each_lane([&](int lane) {
         // A row that has seen no key yet has nothing to shrink, and adds nothing.
         const float base = most.of(lane) == -INFINITY ? 0.0F : most.of(lane) * factor;
-        const float shrink = exp2f(own.largest[r][half].of(lane) * factor - base);
+        const float shrink = power_of_two(own.largest[r][half].of(lane) * factor - base);
         float total = own.total[r][half].of(lane) * shrink;
         PLUMB_UNROLL for (int c = 0; c < kKeys / 8; ++c) PLUMB_UNROLL for (int i = 2 * half; i < 2 * half + 2; ++i) {
           float& score = scores[r][c].of(lane).sum[i];
-          score = exp2f(score * factor - base);
+          score = power_of_two(score * factor - base);
           total += score;
         }
-        PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c) PLUMB_UNROLL for (int i = 2 * half; i < 2 * half + 2; ++i)
-            own.output[r][c]
-                .of(lane)
-                .sum[i] *= shrink;
+        if (shrink != 1)  // in most tiles, no row finds a larger score
+          PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c)
+              PLUMB_UNROLL for (int i = 2 * half; i < 2 * half + 2; ++i) own.output[r][c]
+                  .of(lane)
+                  .sum[i] *= shrink;
         own.total[r][half].of(lane) = total;
         own.largest[r][half].of(lane) = most.of(lane);
+      });
+    }
+    if constexpr (kDrops) {
+      const ProbabilityMask mask(of.size().dropout, of.numbers, item.batch, item.head);
+      warp.each_lane([&](int lane) {
+        PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kKeys / 8; ++c)
+            PLUMB_UNROLL for (int i = 0; i < 4; ++i) scores[r][c]
+                .of(lane)
+                .sum[i] *= mask.factor(of.block.queries.position(first_query + row + 16 * r + row_of_sum(lane, i)),
+                                       of.block.keys.position(first_key + 8 * c + column_of_sum(lane, i)));
       });
     }
     add_weighted_tile(warp, own.output, scores, values);
   }
 
   template <class Warp>
-  PLUMB_SIMT void end(const Warp& warp, State<Warp>& own, const AttentionItem& item, std::int64_t first_query) const {
-    const AttentionRows rows{size};
-    const std::int64_t row = first_query + warp.index() * kRowTiles * 16;
+  PLUMB_SIMT void look_back(const Warp& warp, Before<Warp>& before, const AttentionItem& item, int first_query) const {
+    warp.each_lane([&](int lane) {
+      PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int half = 0; half < 2; ++half) {
+        const int query = first_query + (warp.index() * kRowTiles + r) * 16 + row_of_sum(lane, 2 * half);
+        before.log_sum_exp[r][half].of(lane) = of.block.is_first || query >= of.size().sequence
+                                                   ? -INFINITY
+                                                   : log_sum_exp[of.statistic(item.batch, item.head, query)];
+      }
+    });
+  }
+
+  template <class Warp>
+  PLUMB_SIMT void end(const Warp& warp, State<Warp>& own, const Before<Warp>& before, const AttentionItem& item,
+                      int first_query) const {
     PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int half = 0; half < 2; ++half) {
       combine_over_row(warp, own.total[r][half], Add{});
       warp.each_lane([&](int lane) {
-        const std::int64_t query = row + 16 * r + row_of_sum(lane, 2 * half);
-        if (query >= size.sequence) return;
-        const float total = own.total[r][half].of(lane);
-        store_row<kChannels>(output + rows.output(item.batch * size.sequence + query, item.head), own.output[r], lane,
-                             half, 1 / total, size.head_size);
-        if (lane % 4 == 0)
-          log_sum_exp[rows.statistic(item.batch, item.head, query)] =
-              own.largest[r][half].of(lane) * rows.scale() + logf(total);
+        const int query = first_query + (warp.index() * kRowTiles + r) * 16 + row_of_sum(lane, 2 * half);
+        if (query >= of.size().sequence) return;
+        const MergedSoftmax merged =
+            merged_softmax(before.log_sum_exp[r][half].of(lane), own.largest[r][half].of(lane) * of.scale(),
+                           own.total[r][half].of(lane));
+        const std::int64_t at = of.output(item.batch, query, item.head);
+        const RowEnd<S> end{output == nullptr ? nullptr : output + at, sums == nullptr ? nullptr : sums + at,
+                            !of.block.is_first};
+        end_row<kChannels>(end, own.output[r], lane, half, merged.keep, merged.add, in_32_bits(of.size().head_size));
+        if (lane % 4 == 0) log_sum_exp[of.statistic(item.batch, item.head, query)] = merged.log_sum_exp;
       });
     }
   }

@@ -3,13 +3,15 @@
 // of 8 numbers and begin at multiples of 16 bytes. A block takes a tile of 128 x 64 of the result, and each of its four
 // warps 32 rows. The summed dimension goes through shared memory 64 at a time, and the next 64 are copied meanwhile.
 
+#include <type_traits>
+
 #include "kernels/simt/experts/expert_products.h"
 #include "kernels/simt/warp_tiles.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
 /// Forward and input gradient: to [rows, columns] = from [rows, inner] W^T or W. Weight gradient: to [experts, rows of
-/// a weight, columns] += left^T right. S is the stored format; To is float in a weight gradient.
+/// a weight, columns] += left^T right. S is the format of the factors; To is float in a weight gradient.
 template <class S, class To, ExpertForm kForm>
 struct WarpExpertProduct {
   static constexpr int kWarps = 4;
@@ -87,13 +89,17 @@ struct WarpExpertProduct {
     const auto start = [&](std::int64_t step) {
       const std::int64_t first = step * kInner, there = tile.inner - first;
       if constexpr (kIsWeightGrad)
-        start_tile<kInner, kWarps>(block, left_in(step), {tile.left + first * height, height, there}, tile.rows);
+        start_tile<kInner, kWarps>(block, left_in(step), rows_from(tile.left + first * height, height, there),
+                                   in_32_bits(tile.rows));
       else
-        start_tile<kRows, kWarps>(block, left_in(step), {tile.left + first, inner, tile.rows}, there);
+        start_tile<kRows, kWarps>(block, left_in(step), rows_from(tile.left + first, inner, tile.rows),
+                                  in_32_bits(there));
       if constexpr (kForm == ExpertForm::kForward)
-        start_tile<kColumns, kWarps>(block, right_in(step), {tile.right + first, inner, tile.columns}, there);
+        start_tile<kColumns, kWarps>(block, right_in(step), rows_from(tile.right + first, inner, tile.columns),
+                                     in_32_bits(there));
       else
-        start_tile<kInner, kWarps>(block, right_in(step), {tile.right + first * columns, columns, there}, tile.columns);
+        start_tile<kInner, kWarps>(block, right_in(step), rows_from(tile.right + first * columns, columns, there),
+                                   in_32_bits(tile.columns));
     };
 
     const std::int64_t steps = parts_of(tile.inner, kInner);
@@ -123,20 +129,23 @@ struct WarpExpertProduct {
                       const RightTile& right_tile) const {
     using Words = typename Warp::template PerLane<FragmentWords>;
     const int row = warp.index() * kRowTiles * 16;
+    const auto left_rows = kIsWeightGrad ? columns_of(warp, left_tile, 0, row) : squares_of(warp, left_tile, row);
+    const auto right_rows =
+        kForm == ExpertForm::kForward ? columns_of(warp, right_tile, 0) : squares_of(warp, right_tile, 0);
     PLUMB_UNROLL for (int k = 0; k < kInner; k += 16) {
       Words of_left[kRowTiles];
       PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) {
         if constexpr (kIsWeightGrad)
-          load_transposed(warp, of_left[r], left_tile, k, row + 16 * r);
+          left_rows.template load<true>(warp, of_left[r], k, 16 * r);
         else
-          load_square<false>(warp, of_left[r], left_tile, row + 16 * r, k);
+          left_rows.template load<false>(warp, of_left[r], 16 * r, k);
       }
       PLUMB_UNROLL for (int c = 0; c < kColumns / 8; c += 2) {
         Words of_right;
         if constexpr (kForm == ExpertForm::kForward)
-          load_columns(warp, of_right, right_tile, 8 * c, k);
+          right_rows.template load<false>(warp, of_right, 8 * c, k);
         else
-          load_square<true>(warp, of_right, right_tile, k, 8 * c);
+          right_rows.template load<true>(warp, of_right, k, 8 * c);
         PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) {
           warp.template multiply_add<S>(own.sums[r][c], of_left[r], of_right, 0);
           warp.template multiply_add<S>(own.sums[r][c + 1], of_left[r], of_right, 2);
@@ -156,11 +165,12 @@ struct WarpExpertProduct {
           const std::int64_t column = 8 * c + column_of_sum(lane, 2 * half);
           if (row >= tile.rows || column >= tile.columns) continue;  // columns come in eights
           To* pair = tile.to + row * columns + column;
-          if constexpr (kIsWeightGrad) {
-            pair[0] += sums.sum[2 * half];
-            pair[1] += sums.sum[2 * half + 1];
+          const float low = sums.sum[2 * half], high = sums.sum[2 * half + 1];
+          if constexpr (std::is_same_v<To, float>) {
+            pair[0] = (kIsWeightGrad ? pair[0] : 0.0F) + low;
+            pair[1] = (kIsWeightGrad ? pair[1] : 0.0F) + high;
           } else {
-            store_pair<S>(pair, sums.sum[2 * half], sums.sum[2 * half + 1]);
+            store_pair<To>(pair, low, high);
           }
         }
       }

@@ -84,13 +84,6 @@ class NotedKernels final : public DeviceKernels {
                const StepNumbers*) override {
     add(KernelKind::kDropout, {rows.count * rows.tokens, rows.columns});
   }
-  void attention_forward(void*, float*, const void*, const AttentionSize& size, const StepNumbers*) override {
-    attention(KernelKind::kAttentionForward, size);
-  }
-  void attention_backward(void*, float*, const void*, const void*, const void*, const float*, const AttentionSize& size,
-                          const StepNumbers*) override {
-    attention(KernelKind::kAttentionBackward, size);
-  }
   void embedding_forward(void*, const std::int32_t*, const void*, const void* positions,
                          const EmbeddingSize& size) override {
     add(KernelKind::kEmbeddingForward, {size.tokens, size.columns, positions != nullptr ? 1 : 0});
@@ -196,17 +189,14 @@ class NotedKernels final : public DeviceKernels {
   void narrow_columns(void*, std::int64_t, const float*, const NormSize& size) override {
     other("narrow_columns", {size.rows, size.columns});
   }
-  void attention_block_forward(void*, float*, float*, const BlockOperands&) override {
-    other("attention_block_forward", {});
+  void attention_forward(void*, float*, float*, const AttentionOperands& of) override {
+    if (of.keys_values != nullptr) return other("attention_forward of a block", {});
+    attention(KernelKind::kAttentionForward, of.block.size);
   }
-  void attention_block_backward(void*, float*, float*, float*, const void*, const void*, const float*,
-                                const BlockOperands&) override {
-    other("attention_block_backward", {});
-  }
-  void attention_slice_forward(void*, float*, const SliceOperands&) override { other("attention_slice_forward", {}); }
-  void attention_slice_backward(void*, float*, float*, const void*, const void*, const float*,
-                                const SliceOperands&) override {
-    other("attention_slice_backward", {});
+  void attention_backward(void*, float*, float*, float*, const void*, const void*, const float*,
+                          const AttentionOperands& of) override {
+    if (of.keys_values != nullptr) return other("attention_backward of a block", {});
+    attention(KernelKind::kAttentionBackward, of.block.size);
   }
 
   void image_to_patches(void*, const void*, const ConvolutionSize&, std::int64_t) override {

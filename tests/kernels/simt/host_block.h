@@ -40,11 +40,18 @@ class HostWarp {
 
   /// Lane 8j + r gives the address of row r of matrix j. A lane gets of each matrix, or of its transpose, row lane/4,
   /// columns 2*(lane%4) and the next.
-  template <bool transposed, class Address>
-  void load_matrices(PerLane<simt::FragmentWords>& words, const Address& address) const {
+  using Address = const std::byte*;
+  static Address address_of(const void* shared) { return static_cast<Address>(shared); }
+
+  template <bool transposed>
+  void load_matrices(PerLane<simt::FragmentWords>& words, const PerLane<Address>& rows, int flipped, int moved) const {
+    const auto row_of = [&](int lane) {
+      const auto address = reinterpret_cast<std::uintptr_t>(rows.of(lane)) ^ static_cast<std::uintptr_t>(flipped);
+      return reinterpret_cast<const std::byte*>(address) + moved;
+    };
     for (int matrix = 0; matrix < 4; ++matrix) {
       std::uint16_t numbers[8][8];
-      for (int row = 0; row < 8; ++row) std::memcpy(numbers[row], address(8 * matrix + row), sizeof(numbers[row]));
+      for (int row = 0; row < 8; ++row) std::memcpy(numbers[row], row_of(8 * matrix + row), sizeof(numbers[row]));
       for (int lane = 0; lane < simt::kWarpLanes; ++lane) {
         const int row = lane / 4, column = 2 * (lane % 4);
         const std::uint32_t low = transposed ? numbers[column][row] : numbers[row][column];
@@ -150,7 +157,7 @@ class HostBlock {
 /// Runs a body. Shared memory begins with NaNs, and has exactly the bytes that the body declares.
 template <class Body>
 void run_warps_on_host(const Body& body, int blocks, WarpOrder order = WarpOrder::kAscending) {
-  constexpr std::size_t kAlignment = 128;
+  constexpr std::size_t kAlignment = 256;
   std::vector<std::byte> room(static_cast<std::size_t>(Body::kSharedBytes) + kAlignment);
   void* shared = room.data();
   std::size_t bytes = room.size();

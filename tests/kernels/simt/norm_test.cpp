@@ -70,9 +70,8 @@ void check_norms(bool rms, bool with_residual) {
               kBlocks, kLanes);
   CHECK(relative_difference(widened_all(own_dx), dx) < tolerance<S>());
   constexpr std::int64_t kGroups = 3;
-  Values gains(kGroups * kSize.columns), biases(kGroups * kSize.columns);
-  run_on_host(simt::NormParameterParts<S>{.gains = gains.data(),
-                                          .biases = rms ? nullptr : biases.data(),
+  Values parts(kGroups * 2 * kSize.columns);
+  run_on_host(simt::NormParameterParts<S>{.parts = parts.data(),
                                           .dy = dy.data(),
                                           .x = stored_input.data(),
                                           .mean = rms ? nullptr : mean.data(),
@@ -80,9 +79,9 @@ void check_norms(bool rms, bool with_residual) {
                                           .size = kSize,
                                           .groups = kGroups},
               kBlocks, kLanes);
-  run_on_host(simt::NormParameterGradient{own_dgain.data(), rms ? nullptr : own_dbias.data(), gains.data(),
-                                          biases.data(), kGroups, kSize.columns},
-              kBlocks, kLanes);
+  run_on_host(
+      simt::ColumnSumOfParts{own_dgain.data(), rms ? nullptr : own_dbias.data(), parts.data(), kGroups, kSize.columns},
+      kBlocks, kLanes);
   CHECK(relative_difference(own_dgain, dgain) < kFloatTolerance);
   CHECK(relative_difference(own_dbias, dbias) < kFloatTolerance);
 }
@@ -107,15 +106,14 @@ TEST_CASE("GPU kernels compute the same bits with any number of blocks") {
   const Values rstd = random_values(kSize.rows, 3), gain = random_values(kSize.columns, 4);
   const auto gradients = [&](int blocks) {
     constexpr std::int64_t kGroups = 2;
-    Values dx(x.size()), gains(kGroups * kSize.columns), dgain(kSize.columns, 0.0F);
+    Values dx(x.size()), parts(kGroups * kSize.columns), dgain(kSize.columns, 0.0F);
     run_on_host(
         simt::NormBackward<float>{dx.data(), dy.data(), nullptr, x.data(), nullptr, rstd.data(), gain.data(), kSize},
         blocks, kLanes);
-    run_on_host(simt::NormParameterParts<float>{gains.data(), nullptr, dy.data(), x.data(), nullptr, rstd.data(), kSize,
-                                                kGroups},
-                blocks, kLanes);
-    run_on_host(simt::NormParameterGradient{dgain.data(), nullptr, gains.data(), nullptr, kGroups, kSize.columns},
-                blocks, kLanes);
+    run_on_host(
+        simt::NormParameterParts<float>{parts.data(), dy.data(), x.data(), nullptr, rstd.data(), kSize, kGroups},
+        blocks, kLanes);
+    run_on_host(simt::ColumnSumOfParts{dgain.data(), nullptr, parts.data(), kGroups, kSize.columns}, blocks, kLanes);
     dx.insert(dx.end(), dgain.begin(), dgain.end());
     return dx;
   };

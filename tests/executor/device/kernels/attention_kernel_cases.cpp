@@ -39,8 +39,9 @@ CaseCall whole(KernelOperands& with, double dropout) {
   const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * query_width(size));
   const StepNumbers* numbers = dropout > 0 ? with.numbers({.replay = with.word()}) : nullptr;
   return [=](DeviceKernels& kernels) {
-    kernels.attention_forward(output, log_sum_exp, qkv, size, numbers);
-    kernels.attention_backward(dqkv, products, doutput, qkv, output, log_sum_exp, size, numbers);
+    const AttentionOperands of{.qkv = qkv, .block = block_of_whole(size), .numbers = numbers};
+    kernels.attention_forward(output, nullptr, log_sum_exp, of);
+    kernels.attention_backward(dqkv, nullptr, nullptr, products, doutput, output, log_sum_exp, of);
   };
 }
 
@@ -51,31 +52,42 @@ CaseCall attention_with_dropout(KernelOperands& with) {
   return whole(with, 0.2);
 }
 
-/// A ring's last rank of two: its own block, which is causal, then the one before it.
-CaseCall blocks(KernelOperands& with) {
+/// A rank of a ring of two: its own block, then the other one's. A rank has one run of tokens, or two with the other's
+/// between them.
+CaseCall ring(KernelOperands& with, double dropout) {
   AttentionSize size = attention_size(with);
-  size.window = 0;
+  size.dropout = {.probability = dropout, .key = {.seed = with.word()}};
   const std::int64_t tokens = tokens_of(size), s = size.sequence;
   const std::int64_t width = query_width(size) + key_value_width(size);
   void *output = with.stored_room(tokens * query_width(size)), *dqkv = with.stored_room(tokens * width);
   float *sums = with.float_room(tokens * query_width(size)), *dsums = with.float_room(tokens * query_width(size));
   float *log_sum_exp = with.float_room(statistics(size)), *products = with.float_room(statistics(size));
   const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * query_width(size));
-  const RunsOfTokens own{.first = s, .second = 2 * s, .split = s}, before{.first = 0, .second = s, .split = s};
-  std::array<BlockOperands, 2> blocks;
+  const std::int64_t run = size.sequence / 2;
+  const bool is_divided = size.sequence % 2 == 0 && with.coin();
+  const RunsOfTokens own = is_divided ? RunsOfTokens{.first = 0, .second = 3 * run, .split = run} : one_run(s, s);
+  const RunsOfTokens other = is_divided ? one_run(run, 2 * run) : one_run(0, s);
+  std::array<AttentionOperands, 2> blocks;
   std::array<float*, 2> gradients{};
   for (std::size_t i = 0; i < 2; ++i) {
     blocks[i] = {.qkv = qkv,
                  .keys_values = with.stored(tokens * key_value_width(size), 2),
-                 .block = {.size = size, .queries = own, .keys = i == 0 ? own : before, .is_first = i == 0}};
+                 .block = {.size = size, .queries = own, .keys = i == 0 ? own : other, .is_first = i == 0}};
     gradients[i] = with.floats(tokens * key_value_width(size));
   }
   return [=](DeviceKernels& kernels) {
-    kernels.attention_block_forward(nullptr, sums, log_sum_exp, blocks[0]);
-    kernels.attention_block_forward(output, sums, log_sum_exp, blocks[1]);
-    kernels.attention_block_backward(nullptr, gradients[0], dsums, products, doutput, output, log_sum_exp, blocks[0]);
-    kernels.attention_block_backward(dqkv, gradients[1], dsums, products, doutput, output, log_sum_exp, blocks[1]);
+    kernels.attention_forward(nullptr, sums, log_sum_exp, blocks[0]);
+    kernels.attention_forward(output, sums, log_sum_exp, blocks[1]);
+    kernels.attention_backward(nullptr, gradients[0], dsums, products, doutput, output, log_sum_exp, blocks[0]);
+    kernels.attention_backward(dqkv, gradients[1], dsums, products, doutput, output, log_sum_exp, blocks[1]);
   };
+}
+
+CaseCall blocks(KernelOperands& with) {
+  return ring(with, 0);
+}
+CaseCall blocks_with_dropout(KernelOperands& with) {
+  return ring(with, 0.3);
 }
 
 CaseCall slices(KernelOperands& with) {
@@ -88,12 +100,12 @@ CaseCall slices(KernelOperands& with) {
   float *log_sum_exp = with.float_room(rows), *products = with.float_room(rows);
   float* gradients = with.floats(tokens_of(size) * key_value_width(size));
   const void* doutput = with.stored(tokens * query_width(size));
-  const SliceOperands of{.qkv = with.stored(tokens * width, 2),
-                         .keys_values = with.stored(tokens_of(size) * key_value_width(size), 2),
-                         .slice = slice};
+  const AttentionOperands of{.qkv = with.stored(tokens * width, 2),
+                             .keys_values = with.stored(tokens_of(size) * key_value_width(size), 2),
+                             .block = block_of_slice(slice)};
   return [=](DeviceKernels& kernels) {
-    kernels.attention_slice_forward(output, log_sum_exp, of);
-    kernels.attention_slice_backward(dqkv, gradients, products, doutput, output, log_sum_exp, of);
+    kernels.attention_forward(output, nullptr, log_sum_exp, of);
+    kernels.attention_backward(dqkv, gradients, nullptr, products, doutput, output, log_sum_exp, of);
   };
 }
 
@@ -130,6 +142,7 @@ void append_attention_cases(std::vector<KernelCase>& cases) {
   cases.insert(cases.end(), {{"attention", attention},
                              {"attention with dropout", attention_with_dropout},
                              {"attention in blocks of a ring", blocks},
+                             {"attention in blocks of a ring with dropout", blocks_with_dropout},
                              {"attention of a slice", slices},
                              {"heads for an all-to-all", exchanged_heads},
                              {"blocks for an all-to-all", exchanged_blocks}});

@@ -42,7 +42,10 @@ std::vector<std::int32_t> random_places(KernelOperands& with, std::int64_t picks
 }
 
 CaseCall router_products(KernelOperands& with) {
-  const RouterProduct size{.tokens = with.size(1, 80), .experts = with.size(1, 40), .hidden = with.size(1, 200)};
+  const std::int64_t piece = with.coin() ? 8 : 1;  // tensor cores take pieces of 8
+  const RouterProduct size{.tokens = with.size(1, 80),
+                           .experts = piece * with.size(1, 40 / piece),
+                           .hidden = piece * with.size(1, 200 / piece)};
   float *scores = with.float_room(size.tokens * size.experts), *dweight = with.floats(size.experts * size.hidden);
   const float* dscores = with.floats(size.tokens * size.experts);
   const void *x = with.stored(size.tokens * size.hidden), *weight = with.stored(size.experts * size.hidden);

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/kernels/simt/stored.h"
+#include "tests/kernels/simt/attention/run_attention.h"
 
 namespace plumb::test {
 namespace {
@@ -20,19 +20,21 @@ void check_attention(const AttentionSize& size) {
 
   std::vector<S> own_output(rows * out), own_dqkv(rows * width);
   Values own_log_sum_exp(statistics), products(statistics);
-  run_on_host(simt::AttentionForward<S>{own_output.data(), own_log_sum_exp.data(), qkv.data(), size}, kBlocks, 32);
+  const simt::AttentionView<S> of{.qkv = qkv.data(), .block = block_of_whole(size)};
+  const AttentionTensors<S> tensors{.output = own_output.data(),
+                                    .log_sum_exp = own_log_sum_exp.data(),
+                                    .doutput = doutput.data(),
+                                    .dqkv = own_dqkv.data(),
+                                    .products = products.data()};
+  constexpr RunAttention kRun{.lanes = 32};
+  kRun.forward(of, tensors);
   CHECK(relative_difference(widened_all(own_output), output) < tolerance<S>());
   CHECK(relative_difference(own_log_sum_exp, log_sum_exp) < kFloatTolerance);
 
   // The backward sees the output as it is stored.
   attention_backward(dqkv.data(), widened_all(doutput).data(), widened_all(qkv).data(), widened_all(own_output).data(),
                      own_log_sum_exp.data(), size, scratch.data());
-  run_on_host(simt::AttentionQueryGradient<S>{own_dqkv.data(), products.data(), doutput.data(), qkv.data(),
-                                              own_output.data(), own_log_sum_exp.data(), size},
-              kBlocks, 32);
-  run_on_host(simt::AttentionKeyValueGradient<S>{own_dqkv.data(), products.data(), doutput.data(), qkv.data(),
-                                                 own_log_sum_exp.data(), size},
-              kBlocks, 64);
+  kRun.backward(of, tensors);
   CHECK(relative_difference(widened_all(own_dqkv), dqkv) < 4 * tolerance<S>());
 }
 

@@ -2,13 +2,10 @@
 
 #include <cmath>
 #include <random>
-#include <utility>
 
 #include <doctest/doctest.h>
 
-#include "kernels/simt/attention/warp_attention_backward.h"
-#include "tests/kernels/simt/host_block.h"
-#include "tests/kernels/simt/stored.h"
+#include "tests/kernels/simt/attention/run_attention.h"
 
 namespace plumb::test {
 namespace {
@@ -19,7 +16,7 @@ struct AttentionResult {
   Values log_sum_exp, products;
 };
 
-template <class S, int kChannels>
+template <class S>
 AttentionResult<S> on_warps(const std::vector<S>& qkv, const std::vector<S>& doutput, const AttentionSize& size,
                             int blocks, WarpOrder order) {
   const auto statistics = static_cast<std::size_t>(size.batch * size.heads * size.sequence);
@@ -27,17 +24,15 @@ AttentionResult<S> on_warps(const std::vector<S>& qkv, const std::vector<S>& dou
                             .dqkv = std::vector<S>(qkv.size()),
                             .log_sum_exp = Values(statistics),
                             .products = Values(statistics)};
-  run_warps_on_host(
-      simt::WarpAttentionForward<S, kChannels>{result.output.data(), result.log_sum_exp.data(), qkv.data(), size},
-      blocks, order);
-  run_warps_on_host(
-      simt::WarpAttentionQueryGradient<S, kChannels>{result.dqkv.data(), result.products.data(), doutput.data(),
-                                                     qkv.data(), result.output.data(), result.log_sum_exp.data(), size},
-      blocks, order);
-  run_warps_on_host(
-      simt::WarpAttentionKeyValueGradient<S, kChannels>{result.dqkv.data(), result.products.data(), doutput.data(),
-                                                        qkv.data(), result.log_sum_exp.data(), size},
-      blocks, order);
+  const simt::AttentionView<S> of{.qkv = qkv.data(), .block = block_of_whole(size)};
+  const AttentionTensors<S> tensors{.output = result.output.data(),
+                                    .log_sum_exp = result.log_sum_exp.data(),
+                                    .doutput = doutput.data(),
+                                    .dqkv = result.dqkv.data(),
+                                    .products = result.products.data()};
+  const RunAttention run{.blocks = blocks, .order = order};
+  run.forward(of, tensors);
+  run.backward(of, tensors);
   return result;
 }
 
@@ -46,7 +41,7 @@ bool same_bits(const std::vector<S>& a, const std::vector<S>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(S)) == 0;
 }
 
-template <class S, int kChannels>
+template <class S>
 void check_warp_attention(const AttentionSize& size) {
   INFO("s " << size.sequence << " heads " << size.heads << "/" << size.kv_heads << " of " << size.head_size);
   const unsigned seed = std::random_device()();
@@ -56,7 +51,7 @@ void check_warp_attention(const AttentionSize& size) {
   const std::int64_t out = size.heads * size.head_size;
   const std::vector<S> qkv = stored<S>(random_values(rows * width, seed, 2.0F)),
                        doutput = stored<S>(random_values(rows * out, seed + 1));
-  const AttentionResult<S> own = on_warps<S, kChannels>(qkv, doutput, size, 2, WarpOrder::kAscending);
+  const AttentionResult<S> own = on_warps<S>(qkv, doutput, size, 2, WarpOrder::kAscending);
 
   Values scratch(static_cast<std::size_t>(attention_scratch_elements(size))), output(doutput.size()),
       log_sum_exp(own.log_sum_exp.size()), dqkv(qkv.size());
@@ -68,14 +63,14 @@ void check_warp_attention(const AttentionSize& size) {
                      own.log_sum_exp.data(), size, scratch.data());
   CHECK(relative_difference(widened_all(own.dqkv), dqkv) < 2 * tolerance<S>());
 
-  const AttentionResult<S> other = on_warps<S, kChannels>(qkv, doutput, size, 5, WarpOrder::kDescending);
+  const AttentionResult<S> other = on_warps<S>(qkv, doutput, size, 5, WarpOrder::kDescending);
   CHECK(same_bits(other.output, own.output));
   CHECK(same_bits(other.dqkv, own.dqkv));
   CHECK(other.log_sum_exp == own.log_sum_exp);
 }
 
 /// Checks a slice; the keys of later slices are NaN.
-template <class S, int kChannels>
+template <class S>
 void check_warp_slice(const AttentionSlice& slice) {
   INFO("tokens " << slice.first << " + " << slice.count << " of " << slice.size.sequence);
   AttentionSize size = slice.size;
@@ -88,15 +83,17 @@ void check_warp_slice(const AttentionSlice& slice) {
   for (std::int64_t i = 0; i < std::ssize(kept); ++i)
     if (i / key_width % slice.size.sequence >= slice.first + slice.count) kept[static_cast<std::size_t>(i)] = NAN;
   const std::vector<S> keys_values = stored<S>(kept);
-  const simt::KeptKeys<S> keys{keys_values.data(), slice.first, slice.size.sequence};
 
   Values scratch(attention_scratch_elements(slice.size)), output(rows * out), log_sum_exp(statistics);
   Values own_log_sum_exp(statistics), products(statistics), dqkv(qkv.size());
   std::vector<S> own_output(rows * out), own_dqkv(qkv.size());
-  run_warps_on_host(
-      simt::WarpAttentionForward<S, kChannels, simt::KeptKeys<S>>{own_output.data(), own_log_sum_exp.data(), qkv.data(),
-                                                                  size, keys},
-      2, WarpOrder::kAscending);
+  const simt::AttentionView<S> of{.qkv = qkv.data(), .keys_values = keys_values.data(), .block = block_of_slice(slice)};
+  AttentionTensors<S> tensors{.output = own_output.data(),
+                              .log_sum_exp = own_log_sum_exp.data(),
+                              .doutput = doutput.data(),
+                              .dqkv = own_dqkv.data(),
+                              .products = products.data()};
+  RunAttention{}.forward(of, tensors);
   attention_slice_forward(output.data(), log_sum_exp.data(), widened_all(qkv).data(), widened_all(keys_values).data(),
                           slice, scratch.data());
   CHECK(relative_difference(widened_all(own_output), output) < tolerance<S>());
@@ -107,22 +104,13 @@ void check_warp_slice(const AttentionSlice& slice) {
   attention_slice_backward(dqkv.data(), expected.data(), widened_all(doutput).data(), widened_all(qkv).data(),
                            widened_all(keys_values).data(), widened_all(own_output).data(), own_log_sum_exp.data(),
                            slice, scratch.data());
-  const auto backward = [&](int blocks, WarpOrder order) {
-    run_warps_on_host(
-        simt::WarpAttentionQueryGradient<S, kChannels, simt::KeptKeys<S>>{own_dqkv.data(), products.data(),
-                                                                          doutput.data(), qkv.data(), own_output.data(),
-                                                                          own_log_sum_exp.data(), size, keys},
-        blocks, order);
-    run_warps_on_host(
-        simt::WarpAttentionKeyValueGradient<S, kChannels, simt::KeptKeys<S>>{
-            gradients.data(), products.data(), doutput.data(), qkv.data(), own_log_sum_exp.data(), size, keys},
-        blocks, order);
-  };
-  backward(2, WarpOrder::kAscending);
+  tensors.gradients = gradients.data();
+  RunAttention{}.backward(of, tensors);
   CHECK(relative_difference(widened_all(own_dqkv), dqkv) < 2 * tolerance<S>());
   CHECK(relative_difference(gradients, expected) < 2 * tolerance<S>());
-  const Values first = std::exchange(gradients, before);
-  backward(5, WarpOrder::kDescending);
+  const Values first = gradients;
+  gradients = before;
+  RunAttention{.blocks = 5, .order = WarpOrder::kDescending}.backward(of, tensors);
   CHECK(gradients == first);
 }
 
@@ -130,12 +118,21 @@ void check_warp_slice(const AttentionSlice& slice) {
 
 TEST_CASE_TEMPLATE("GPU attention on tensor cores equals the CPU's in any number of blocks and order of warps", S, Bf16,
                    Fp16) {
-  check_warp_attention<S, 64>({.batch = 2, .sequence = 43, .heads = 3, .kv_heads = 1, .head_size = 64});
-  check_warp_attention<S, 64>({.batch = 1, .sequence = 165, .heads = 2, .kv_heads = 2, .head_size = 40});
-  check_warp_attention<S, 64>({.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 64, .window = 70});
-  check_warp_attention<S, 128>({.batch = 1, .sequence = 197, .heads = 2, .kv_heads = 1, .head_size = 128});
-  check_warp_attention<S, 128>({.batch = 1, .sequence = 1, .heads = 1, .kv_heads = 1, .head_size = 96});
-  check_warp_attention<S, 128>({.batch = 2, .sequence = 131, .heads = 1, .kv_heads = 1, .head_size = 72, .window = 5});
+  check_warp_attention<S>({.batch = 2, .sequence = 43, .heads = 3, .kv_heads = 1, .head_size = 64});
+  check_warp_attention<S>({.batch = 1, .sequence = 165, .heads = 2, .kv_heads = 2, .head_size = 40});
+  check_warp_attention<S>({.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 64, .window = 70});
+  check_warp_attention<S>({.batch = 1, .sequence = 197, .heads = 2, .kv_heads = 1, .head_size = 128});
+  check_warp_attention<S>({.batch = 1, .sequence = 1, .heads = 1, .kv_heads = 1, .head_size = 96});
+  check_warp_attention<S>({.batch = 2, .sequence = 131, .heads = 1, .kv_heads = 1, .head_size = 72, .window = 5});
+}
+
+TEST_CASE_TEMPLATE("they drop the probabilities that the CPU's drop", S, Bf16, Fp16) {
+  const AttentionDropout dropout{
+      .probability = 0.3, .key = {.seed = 5, .step = 2, .layer = 3}, .first_sample = 7, .first_head = 1};
+  check_warp_attention<S>(
+      {.batch = 2, .sequence = 135, .heads = 2, .kv_heads = 1, .head_size = 24, .window = 70, .dropout = dropout});
+  check_warp_attention<S>(
+      {.batch = 1, .sequence = 67, .heads = 1, .kv_heads = 1, .head_size = 128, .dropout = dropout});
 }
 
 TEST_CASE("tensor cores take heads of up to 128 channels in pieces of 16 bytes") {
@@ -147,13 +144,13 @@ TEST_CASE("tensor cores take heads of up to 128 channels in pieces of 16 bytes")
 
 TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came before as the CPU's do", S, Bf16, Fp16) {
   const AttentionSize size{.batch = 2, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 64};
-  check_warp_slice<S, 64>({size, 0, 41});
-  check_warp_slice<S, 64>({size, 41, 70});
-  check_warp_slice<S, 64>({size, 111, 39});
+  check_warp_slice<S>({size, 0, 41});
+  check_warp_slice<S>({size, 41, 70});
+  check_warp_slice<S>({size, 111, 39});
   AttentionSize windowed = size;
   windowed.window = 20;  // the first tile of keys is behind all queries
-  check_warp_slice<S, 64>({windowed, 111, 39});
-  check_warp_slice<S, 128>({{.batch = 1, .sequence = 97, .heads = 2, .kv_heads = 2, .head_size = 72}, 33, 64});
+  check_warp_slice<S>({windowed, 111, 39});
+  check_warp_slice<S>({{.batch = 1, .sequence = 97, .heads = 2, .kv_heads = 2, .head_size = 72}, 33, 64});
 }
 
 }  // namespace plumb::test

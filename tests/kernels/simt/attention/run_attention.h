@@ -1,0 +1,65 @@
+#pragma once
+// Runs the bodies of attention on the host, on the vector units or on tensor cores.
+
+#include "kernels/simt/attention/attention.h"
+#include "kernels/simt/attention/warp_attention_backward.h"
+#include "tests/kernels/simt/host_block.h"
+#include "tests/kernels/simt/stored.h"
+
+namespace plumb::test {
+
+/// The tensors that the passes of a block write, and those that the backward reads besides the view.
+template <class S>
+struct AttentionTensors {
+  S* output = nullptr;
+  float *sums = nullptr, *log_sum_exp = nullptr;
+  const S* doutput = nullptr;
+  S* dqkv = nullptr;
+  float *products = nullptr, *gradients = nullptr;
+};
+
+struct RunAttention {
+  int lanes = 0;  ///< of a block on the vector units; 0: on tensor cores
+  int blocks = 2;
+  WarpOrder order = WarpOrder::kAscending;
+
+  template <class S>
+  void forward(const simt::AttentionView<S>& of, const AttentionTensors<S>& to) const {
+    if (lanes > 0)
+      return run_on_host(simt::AttentionForward<S>{to.output, to.sums, to.log_sum_exp, of}, kBlocks, lanes);
+    on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
+      run_warps_on_host(simt::WarpAttentionForward<S, kChannels, kDrops>{to.output, to.sums, to.log_sum_exp, of},
+                        blocks, order);
+    });
+  }
+
+  template <class S>
+  void backward(const simt::AttentionView<S>& of, const AttentionTensors<S>& to) const {
+    const auto run_both = [&]<class Queries, class Keys>(const auto& run, int of_queries, int of_keys) {
+      run(Queries{to.dqkv, to.sums, to.products, to.doutput, to.output, to.log_sum_exp, of}, of_queries);
+      run(Keys{to.dqkv, to.gradients, to.products, to.doutput, to.log_sum_exp, of}, of_keys);
+    };
+    if (lanes > 0)
+      return run_both.template operator()<simt::AttentionQueryGradient<S>, simt::AttentionKeyValueGradient<S>>(
+          [&](const auto& body, int own_lanes) { run_on_host(body, kBlocks, own_lanes); }, lanes, 2 * lanes);
+    on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
+      run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kDrops>,
+                                   simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>>(
+          [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); }, blocks, blocks);
+    });
+  }
+
+ private:
+  template <class S, class Run>
+  static void on_tensor_cores(const AttentionSize& size, const Run& run) {
+    if constexpr (sizeof(S) == 2) {
+      const bool drops = size.dropout.probability > 0;
+      if (size.head_size <= 64)
+        drops ? run.template operator()<64, true>() : run.template operator()<64, false>();
+      else
+        drops ? run.template operator()<128, true>() : run.template operator()<128, false>();
+    }
+  }
+};
+
+}  // namespace plumb::test
