@@ -1,6 +1,6 @@
 #pragma once
-// What the queries of a rank attend to, as a GPU's kernels read it (kernels/cpu/attention/attention.h has shapes and
-// layout). Keys and values stand
+// Describes what the queries of a rank attend to, for the kernels of a GPU (kernels/cpu/attention/attention.h has shapes
+// and layout). Keys and values stand
 //
 //   * beside the queries, of the same tokens;
 //   * for a slice of the sequences (Sun et al. 2024), in a tensor that keeps those of whole sequences;
