@@ -18,6 +18,7 @@ struct KernelSample {
   Seconds slowest{0};
   int repeats = 0;
   int busy_ranks = 1;  ///< number of ranks that ran the same call at the same time
+  Seconds host{0};     ///< time in which the host launches the call on all of them; 0: it does not launch, or not known
 };
 
 struct Measurement {

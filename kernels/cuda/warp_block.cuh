@@ -35,7 +35,7 @@ class Warp {
   using Address = std::uint32_t;  // in the shared state space
   __device__ static Address address_of(const void* shared) {
     auto address = static_cast<Address>(__cvta_generic_to_shared(shared));
-    // What follows from the address must not be kept over a loop: registers are scarcer than its arithmetic.
+    // The compiler must not keep what follows from the address over a loop: registers are scarcer than its arithmetic.
     asm volatile("" : "+r"(address));
     return address;
   }

@@ -132,6 +132,7 @@ KernelSample read_sample(StrictObject object) {
   sample.slowest = object.has("slowest_s") ? Seconds{object.positive_number("slowest_s")} : sample.median;
   sample.repeats = count_or(object, "repeats", 1);
   sample.busy_ranks = count_or(object, "busy_ranks", 1);
+  if (object.has("host_s")) sample.host = Seconds{object.non_negative_number("host_s")};
   object.finish();
   check_kernel_sample(sample, object.place());
   return sample;
@@ -393,6 +394,7 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
                                       {"slowest_s", sample.slowest.count()},
                                       {"repeats", sample.repeats},
                                       {"busy_ranks", sample.busy_ranks}});
+    if (sample.host > Seconds{0}) json["kernel_samples"].back()["host_s"] = sample.host.count();
   }
   return json;
 }

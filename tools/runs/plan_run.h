@@ -22,6 +22,9 @@ struct OwnPlan {
 /// Returns the plan in a file. Throws as plan_input.
 OwnPlan own_plan_input(const std::string& path);
 
+/// Returns the plan of a step that is launched as one graph, so that the host's time for each kernel does not count.
+Plan launched_at_once(Plan plan);
+
 /// Returns the plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
 Evaluation runnable_evaluation(const Plan& plan);
 

@@ -105,7 +105,9 @@ Evaluation evaluation_of(const Plan& plan, const ReplayArguments& replay) {
   const bool on_gpu = replay.backend == "cuda";
   const std::optional<MessageLink> link = hop_link(replay.link, plan.cluster);
   if (replay.ranks.meshes.empty()) {
-    Evaluation evaluation = on_gpu ? runnable_evaluation(plan) : cpu_evaluation(plan);
+    Evaluation evaluation = !on_gpu             ? cpu_evaluation(plan)
+                            : replay.cuda.graph ? runnable_evaluation(launched_at_once(plan))
+                                                : runnable_evaluation(plan);
     return link ? over_measured_link(std::move(evaluation), *link) : evaluation;
   }
   if (on_gpu) throw UsageError("--meshes is for --backend cpu: a GPU's ranks are all alike");

@@ -79,19 +79,34 @@ class DeviceSession {
   std::int64_t block_bytes() const { return block_bytes_; }
   std::byte* block(int part) const { return blocks_[static_cast<std::size_t>(part)]; }
 
-  /// Returns the times of `repeats` repeats of a call on each of the `busy` parts, without a first one.
-  std::vector<Seconds> times_of(int busy, int repeats, DeviceStream stream, const CallWork& work) {
+  /// The times of repeats on each part, and the least time in which the host enqueued a repeat on all of them. The least
+  /// counts, since the host waits where a stream has too much ahead of it.
+  struct Repeated {
+    std::vector<Seconds> lasted;
+    Seconds enqueued;
+  };
+
+  /// Measures `repeats` repeats of a call on each of the `busy` parts, without a first one.
+  Repeated repeated(int busy, int repeats, DeviceStream stream, const CallWork& work) {
     std::size_t index = 0;
-    for (int repeat = 0; repeat <= repeats; ++repeat)
+    std::vector<Seconds> enqueued;
+    for (int repeat = 0; repeat <= repeats; ++repeat) {
+      const auto begin = std::chrono::steady_clock::now();
       for (int part = 0; part < busy; ++part) {
         machine_.begin_call(index++, part, stream, "measured");
         work(machine_.kernels(), part);
         machine_.end_call();
       }
+      enqueued.push_back(std::chrono::duration_cast<Seconds>(std::chrono::steady_clock::now() - begin));
+    }
     const std::vector<CallTimes> times = machine_.finish();
-    std::vector<Seconds> lasted;
-    for (std::size_t i = static_cast<std::size_t>(busy); i < times.size(); ++i) lasted.push_back(lasted_of(times[i]));
-    return lasted;
+    Repeated result{.lasted = {}, .enqueued = std::ranges::min(enqueued)};
+    for (std::size_t i = static_cast<std::size_t>(busy); i < times.size(); ++i)
+      result.lasted.push_back(lasted_of(times[i]));
+    return result;
+  }
+  std::vector<Seconds> times_of(int busy, int repeats, DeviceStream stream, const CallWork& work) {
+    return repeated(busy, repeats, stream, work).lasted;
   }
 
   /// Runs two calls at once, on two streams of part 0. Returns how long each lasts.
@@ -121,9 +136,11 @@ class DeviceSession {
     const int runs = static_cast<int>(std::clamp(std::ceil(kShortestCall / once), 1.0, double{kMostRuns}));
     const int repeats = static_cast<int>(
         std::clamp(left * kDeviceBudgetShare / (once * runs), double{kLeastDeviceRepeats}, double{kMostDeviceRepeats}));
-    std::vector<Seconds> times = times_of(busy, repeats, DeviceStream::kCompute, runs_of(call, runs));
-    for (Seconds& time : times) time /= runs;
-    return sample(std::string(kernel_name(call.kind)), call.shape, times, busy);
+    Repeated measured = repeated(busy, repeats, DeviceStream::kCompute, runs_of(call, runs));
+    for (Seconds& time : measured.lasted) time /= runs;
+    KernelSample found = sample(std::string(kernel_name(call.kind)), call.shape, measured.lasted, busy);
+    found.host = measured.enqueued / runs;
+    return found;
   }
 
   static KernelSample sample(std::string kernel, std::vector<std::int64_t> shape, const std::vector<Seconds>& times,
@@ -195,15 +212,10 @@ void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options
 
 void measure_launches(DeviceSession& session, DeviceMeasurement& result) {
   const KernelCall tiny = kernel_call(KernelKind::kResidualAdd, {1, 32});
-  std::vector<Seconds> enqueued;
-  const CallWork work = [&, runs = session.runs_of(tiny, kTinyKernels)](DeviceKernels& kernels, int part) {
-    const auto begin = std::chrono::steady_clock::now();
-    runs(kernels, part);
-    enqueued.push_back(std::chrono::duration_cast<Seconds>(std::chrono::steady_clock::now() - begin));
-  };
-  result.kernel_fixed =
-      median_of(session.times_of(1, kLeastDeviceRepeats, DeviceStream::kCompute, work)) / kTinyKernels;
-  result.enqueue = median_of(enqueued) / kTinyKernels;
+  const auto measured =
+      session.repeated(1, kLeastDeviceRepeats, DeviceStream::kCompute, session.runs_of(tiny, kTinyKernels));
+  result.kernel_fixed = median_of(measured.lasted) / kTinyKernels;
+  result.enqueue = measured.enqueued / kTinyKernels;
 }
 
 /// Measures copies between two parts, in sizes whose repeats fit the time. Returns the largest size that was copied.

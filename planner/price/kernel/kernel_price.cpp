@@ -57,6 +57,12 @@ bool is_product(KernelKind kind) {
   return kind == KernelKind::kGemm || kind == KernelKind::kExpertProducts;
 }
 
+Seconds median_launch(std::vector<KernelSample> samples) {
+  const auto middle = samples.begin() + std::ssize(samples) / 2;
+  std::ranges::nth_element(samples, middle, {}, &KernelSample::host);
+  return middle->host;
+}
+
 double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
   if (const std::int64_t elements = updated_elements(call); elements > 0)
     return static_cast<double>(elements * prices.optimizer_traffic_bytes);
@@ -162,7 +168,9 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
       .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};
   for (int kind = 0; kind < kKernelKindCount; ++kind) {
     const auto kernel = static_cast<KernelKind>(kind);
-    for (const KernelSample& sample : samples_of(cluster, kernel_name(kernel), busy_ranks)) {
+    const std::vector<KernelSample> samples = samples_of(cluster, kernel_name(kernel), busy_ranks);
+    if (!samples.empty()) prices.launches[kind] = median_launch(samples);
+    for (const KernelSample& sample : samples) {
       if (kernel == update_of(training.optimizer)) prices.update = kernel;
       if (kernel == KernelKind::kGemm && is_fused(static_cast<GemmForm>(sample.shape[4]))) prices.fused = true;
       if (!(sample.median.count() > 0)) {
@@ -175,6 +183,10 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
     }
   }
   return prices;
+}
+
+Seconds launch_time(const KernelPrices& prices, const KernelCall& call) {
+  return prices.launches[static_cast<std::size_t>(call.kind)];
 }
 
 Seconds roofline_time(const KernelPrices& prices, const KernelCall& call) {

@@ -12,7 +12,7 @@
 //
 // Measured samples of a kernel correct the roofline (price/kernel/shape_correction.h) where the cluster has them.
 // Samples of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) come first where there
-// are any. The devices of a cluster with samples of fused products run fused_program() (kernels/layer.h).
+// are any. They also say how long the host takes to launch a call. The devices of a cluster with samples of fused products run fused_program() (kernels/layer.h).
 
 #include <array>
 #include <cstdint>
@@ -42,6 +42,8 @@ struct KernelPrices {
   bool fused = false;                        ///< the device's products take in the kernels that follow them
   /// [KernelKind][variant]; empty: roofline.
   std::array<std::map<std::int64_t, std::vector<ShapeCorrection>>, kKernelKindCount> corrections;
+  /// [KernelKind] The time in which the host launches a call, while it launches those of the other ranks that it serves.
+  std::array<Seconds, kKernelKindCount> launches{};
 };
 
 /// Throws SpecError if the stack's fp8 products were faster than the device's peak.
@@ -54,6 +56,8 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
 
 Seconds roofline_time(const KernelPrices& prices, const KernelCall& call);
 Seconds kernel_time(const KernelPrices& prices, const KernelCall& call);
+/// Returns the time in which the host launches the call, as samples of its kind have it: the median over their shapes.
+Seconds launch_time(const KernelPrices& prices, const KernelCall& call);
 
 /// Returns the call that updates `elements` of that tensor (Adafactor's: whole rows, as nearly as possible).
 KernelCall update_call(const KernelPrices& prices, const ParameterTensor& tensor, std::int64_t elements);

@@ -88,6 +88,7 @@ PassPrice steps_price(const KernelPrices& kernels, const Exchanges& groups, std:
   for (const LayerStep& step : steps) {
     if (const KernelCall* call = step.call()) {
       price.compute += kernel_time(kernels, *call) / step.ranks;
+      price.host += launch_time(kernels, *call);
       continue;
     }
     const KernelExchange exchange = priced_exchange(*step.exchange(), kernels.element_bytes);
@@ -112,8 +113,10 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
   LayerPrice price{.forward = steps_price(kernels, groups, steps_of(run, Pass::kForward)),
                    .input_grad = steps_price(kernels, groups, steps_of(run, Pass::kInputGrad)),
                    .weight_grad = steps_price(kernels, groups, steps_of(run, Pass::kWeightGrad))};
-  for (const KernelCall& call : recomputed_kernels(plain, Recompute::kSelective))
+  for (const KernelCall& call : recomputed_kernels(plain, Recompute::kSelective)) {
     price.rebuild_selective.compute += kernel_time(kernels, call);
+    price.rebuild_selective.host += launch_time(kernels, call);
+  }
   if (kernels.fused || std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }
@@ -323,13 +326,15 @@ LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& coll
 
 Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,
                        int expert_shards) {
-  Seconds time{0};
+  PassPrice updates;
   for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts)) {
     const int divided = tensor.expert ? expert_shards : shards;
     const std::int64_t elements = (element_count(tensor) + divided - 1) / divided;
-    time += kernel_time(kernels, update_call(kernels, tensor, elements));
+    const KernelCall call = update_call(kernels, tensor, elements);
+    updates.compute += kernel_time(kernels, call);
+    updates.host += launch_time(kernels, call);
   }
-  return time;
+  return total(updates);
 }
 
 }}  // namespace plumb::planner

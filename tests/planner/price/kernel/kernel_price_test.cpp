@@ -149,6 +149,23 @@ TEST_CASE("samples are taken for as many busy ranks as there are, or the nearest
   CHECK(time(1) == doctest::Approx(2e-6));
 }
 
+TEST_CASE("the host launches a call in the median time of its kind's samples, of as many busy ranks") {
+  ClusterSpec cluster = round_cluster(2);
+  for (const int busy : {1, 2})
+    for (const double us : {3.0, 9.0, 4.0})
+      cluster.samples.push_back({.kernel = "residual_add",
+                                 .shape = {10, 10},
+                                 .median = Seconds{1e-6},
+                                 .busy_ranks = busy,
+                                 .host = Seconds{busy * us * 1e-6}});
+  const auto time = [&](int busy, KernelKind kind, std::vector<std::int64_t> shape) {
+    return launch_time(kernel_prices(cluster, kBf16Training, busy), kernel_call(kind, std::move(shape))).count();
+  };
+  CHECK(time(1, KernelKind::kResidualAdd, {7, 7}) == doctest::Approx(4e-6));
+  CHECK(time(2, KernelKind::kResidualAdd, {7, 7}) == doctest::Approx(8e-6));
+  CHECK(time(1, KernelKind::kGemm, {8, 8, 8, 1, 0}) == 0);  // nothing is known
+}
+
 TEST_CASE("another variant of a kernel is corrected by its own samples") {
   ClusterSpec cluster = round_cluster(1);
   cluster.samples = {{.kernel = "gemm", .shape = {64, 64, 64, 1, 0}, .median = Seconds{1e-3}},

@@ -241,6 +241,21 @@ TEST_CASE("an optimizer's own samples price its step, AdamW's where there are no
   CHECK(time(Optimizer::kSgd) == doctest::Approx(5e-3));
 }
 
+TEST_CASE("a pass of small kernels lasts as long as the host takes to launch them") {
+  ClusterSpec cluster = round_cluster(1);
+  KernelSample product = measured_as("gemm", {16, 16, 16, 1, 0}, 1e-6), update = measured_as("adamw", {256}, 1e-6);
+  product.host = Seconds{1e-3};
+  update.host = Seconds{2e-3};
+  cluster.samples = {product, update};
+  const KernelPrices kernels = kernel_prices(cluster, {.global_batch = 1, .sequence = 16}, 1);
+  const Layer linear = LinearLayer{.in = 16, .out = 16, .bias = false};
+  const LayerPrice price =
+      layer_price(kernels, CollectivePrices(), {}, linear, {.microbatch = 16, .sequence = 1}, nullptr);
+  CHECK(total(price.forward).count() == doctest::Approx(1e-3));
+  CHECK(total(whole_backward(price)).count() == doctest::Approx(2e-3));
+  CHECK(optimizer_time(kernels, linear, {.microbatch = 16, .sequence = 1}, 1, 1).count() == doctest::Approx(2e-3));
+}
+
 /// The time of one exchange of 4096 tokens (hidden 7168, eight of 256 experts, bf16) over nodes of eight H100, and
 /// the bytes that a rank's tokens have once for each node, its own among them.
 struct NodeExchange {
