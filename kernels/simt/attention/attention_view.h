@@ -93,7 +93,10 @@ struct AttentionView {
 
   PLUMB_SIMT const AttentionSize& size() const { return block.size; }
   PLUMB_SIMT float scale() const { return 1.0F / sqrtf(static_cast<float>(size().head_size)); }
-  PLUMB_SIMT std::int64_t kv_head(std::int64_t head) const { return head / (size().heads / size().kv_heads); }
+  PLUMB_SIMT std::int64_t kv_head(std::int64_t head) const {
+    // A GPU divides 32-bit numbers several times as fast.
+    return static_cast<unsigned>(head) / (static_cast<unsigned>(size().heads) / static_cast<unsigned>(size().kv_heads));
+  }
 
   /// Return elements of a row of qkv, and of a row of the tensor with the keys.
   PLUMB_SIMT std::int64_t width() const { return (size().heads + 2 * size().kv_heads) * size().head_size; }
@@ -138,8 +141,8 @@ PLUMB_SIMT MergedSoftmax merged_softmax(float before, float largest, float total
   return {whole, expf(before - whole), expf(largest - whole)};
 }
 
-/// The places that a row of sums goes to: `to` gets it rounded, and `sums` in fp32, unless they are null. What `sums` has
-/// is added before if `adds` is true.
+/// The places that a row of sums goes to: `to` gets it rounded, and `sums` in fp32; one of them may be null. What `sums`
+/// has is added before if `adds` is true.
 template <class S>
 struct RowEnd {
   S* to;

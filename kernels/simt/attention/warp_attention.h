@@ -33,14 +33,16 @@ PLUMB_SIMT void end_row(const RowEnd<S>& end, Sums (&sums)[kChannels / 8], int l
     if (channel >= channels) continue;
     const FragmentSums& own = sums[c].of(lane);
     float low = add * own.sum[2 * half], high = add * own.sum[2 * half + 1];
+    if (end.sums == nullptr) {
+      store_pair(end.to + channel, low, high);
+      continue;
+    }
     if (end.adds) {
       low += keep * end.sums[channel];
       high += keep * end.sums[channel + 1];
     }
-    if (end.sums != nullptr) {
-      end.sums[channel] = low;
-      end.sums[channel + 1] = high;
-    }
+    end.sums[channel] = low;
+    end.sums[channel + 1] = high;
     if (end.to != nullptr) store_pair(end.to + channel, low, high);
   }
 }
