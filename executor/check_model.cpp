@@ -35,6 +35,15 @@ void check_block(const TransformerLayer& block, int number) {
   require(block.rotary_size >= 0 && block.rotary_size % 2 == 0 && block.rotary_size <= block.head_size,
           fmt::format("layer {}: rotary size {} must be even and at most the head size {}", number, block.rotary_size,
                       block.head_size));
+  require(
+      block.kv_rank >= 0 && block.query_rank >= 0 && (block.kv_rank == 0 || block.value_size >= 1),
+      fmt::format("layer {}: latent attention of ranks {} and {} with values of {} channels; give ranks of 0 or more, "
+                  "and values of at least 1 channel",
+                  number, block.query_rank, block.kv_rank, block.value_size));
+  require(block.attention_softcap >= 0,
+          fmt::format("layer {}: a softcap of {}; give 0 for none", number, block.attention_softcap));
+  require(block.router == RouterKind::kSoftmax || block.balance_loss == 0,
+          fmt::format("layer {}: a balance loss is that of a softmax: give a sigmoid router none", number));
   require(block.window >= 0, fmt::format("layer {}: a window of {} tokens; give 0 for none", number, block.window));
 }
 
@@ -52,7 +61,12 @@ void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
     const MissingKernels missing = missing_kernels(model[i]);
     require(missing.part.empty(), fmt::format("layer {} has {}, which the cpu backend does not run; give it {}", number,
                                               missing.part, missing.remedy));
-    if (const auto* block = std::get_if<TransformerLayer>(&model[i])) check_block(*block, number);
+    const auto* block = std::get_if<TransformerLayer>(&model[i]);
+    if (block == nullptr) continue;
+    check_block(*block, number);
+    require(block->kv_rank == 0 || spec.grid.context == 1 || spec.context_attention == ContextAttention::kRing,
+            fmt::format("layer {}: the heads of latent attention cannot be exchanged; give the context group a ring",
+                        number));
   }
   const auto& embedding = std::get<EmbeddingLayer>(model.front());
   require(embedding.dropout >= 0 && embedding.dropout < 1,

@@ -60,13 +60,8 @@ std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts) 
 }
 
 MissingKernels missing_kernels(const Layer& layer) {
-  if (const auto* head = std::get_if<HeadLayer>(&layer); head != nullptr && head->logit_softcap > 0)
-    return {"soft-capped logits", "logit_softcap 0"};
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr) return {};
-  if (block->kv_rank > 0) return {"latent attention", "kv_rank 0"};
-  if (block->attention_softcap > 0) return {"soft-capped scores", "attention_softcap 0"};
-  if (block->router == RouterKind::kSigmoid) return {"a sigmoid router", "router softmax"};
   if (block->selection_bias) return {"a bias on its picks", "selection_bias false"};
   return {};
 }

@@ -27,9 +27,8 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "latent attention, sinks, biases of routers and experts, heads of more than 256 channels and more than 32 "
-             "experts "
-             "a token",
+             "latent attention, soft-capped scores, sinks, sigmoid routers, biases of routers and experts, heads of "
+             "more than 256 channels and more than 32 experts a token",
              kCpu);
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
              "take a smaller micro-batch");

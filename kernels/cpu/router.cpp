@@ -39,7 +39,10 @@ float picked_sum(const float* row, const std::int32_t* picks, std::int64_t count
 void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) {
   for (std::int64_t t = 0; t < size.tokens; ++t) {
     float* row = scores + t * size.experts;
-    softmax(row, size.experts);
+    if (size.sigmoid)
+      for (std::int64_t e = 0; e < size.experts; ++e) row[e] = 1.0F / (1.0F + std::exp(-row[e]));
+    else
+      softmax(row, size.experts);
     pick_largest(picks + t * size.picks, row, size);
   }
 }
@@ -66,16 +69,17 @@ void router_backward(float* probabilities, const float* weight_gradients, const 
     float mean = 0;
     if (renormalised)
       for (std::int64_t j = 0; j < size.picks; ++j) mean += dweights[j] * scale * row[own[j]];
-    // The softmax's gradient is ds_e = p_e (dp_e - sum p dp).
+    // The softmax's gradient is ds_e = p_e (dp_e - sum p dp), the sigmoid's p_e (1 - p_e) dp_e.
     float dot = 0;
-    for (std::int64_t j = 0; j < size.picks; ++j) dot += row[own[j]] * scale * (dweights[j] - mean);
-    if (extra != nullptr)
+    if (!size.sigmoid)
+      for (std::int64_t j = 0; j < size.picks; ++j) dot += row[own[j]] * scale * (dweights[j] - mean);
+    if (!size.sigmoid && extra != nullptr)
       for (std::int64_t e = 0; e < size.experts; ++e) dot += row[e] * extra[e];
     for (std::int64_t e = 0; e < size.experts; ++e) {
       float gradient = extra == nullptr ? 0.0F : extra[e];
       for (std::int64_t j = 0; j < size.picks; ++j)
         if (own[j] == e) gradient += scale * (dweights[j] - mean);
-      row[e] *= gradient - dot;
+      row[e] *= size.sigmoid ? (1.0F - row[e]) * gradient : gradient - dot;
     }
   }
 }

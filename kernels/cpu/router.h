@@ -1,6 +1,6 @@
 #pragma once
-// The router of a mixture of experts (Shazeer et al. 2017): a softmax over the experts, and each token picks the most
-// probable ones. KernelKind kRouter.
+// The router of a mixture of experts: a softmax over the experts (Shazeer et al. 2017) or a sigmoid of each score
+// (DeepSeek-AI 2024, 2412.19437), and each token picks the most probable ones. KernelKind kRouter.
 
 #include <cstdint>
 
@@ -10,6 +10,7 @@ struct RouterSize {
   std::int64_t tokens = 0;   ///< T
   std::int64_t experts = 0;  ///< E
   std::int64_t picks = 0;    ///< k experts a token, at most E
+  bool sigmoid = false;      ///< a probability is the sigmoid of its score; otherwise a softmax over the experts
 };
 
 /// Turns scores into probabilities, row by row. The picks are the k largest in descending order; of equal ones the

@@ -66,6 +66,46 @@ inline TransformerLayer sink_block() {
   return block;
 }
 
+/// Returns a block like DeepSeek-V3's: latent attention, and a mixture whose router has a sigmoid for each expert.
+inline TransformerLayer latent_block() {
+  return {.hidden = 16,
+          .heads = 4,
+          .kv_heads = 4,
+          .head_size = 6,
+          .ffn = 24,
+          .rotary_size = 2,
+          .experts = 4,
+          .experts_per_token = 2,
+          .expert_ffn = 12,
+          .shared_ffn = 8,
+          .router = RouterKind::kSigmoid,
+          .query_rank = 10,
+          .kv_rank = 8,
+          .value_size = 5};
+}
+
+/// Returns a block like Gemma 2's: bounded scores, in a window.
+inline TransformerLayer capped_block() {
+  TransformerLayer block = llama_block();
+  block.attention_softcap = 1.5;
+  block.window = 5;
+  return block;
+}
+
+/// Returns a language model whose blocks are a dense one with latent attention, mixtures with it, and bounded ones, with
+/// bounded logits.
+inline std::vector<Layer> latent_model() {
+  TransformerLayer dense = latent_block();
+  dense.experts = dense.experts_per_token = dense.expert_ffn = dense.shared_ffn = dense.query_rank = 0;
+  dense.router = RouterKind::kSoftmax;
+  return {EmbeddingLayer{.vocab = kVocab, .hidden = 16},
+          dense,
+          latent_block(),
+          capped_block(),
+          latent_block(),
+          HeadLayer{.vocab = kVocab, .hidden = 16, .logit_softcap = 2}};
+}
+
 /// Returns an embedding, `dense` blocks like Llama's, then mixtures of experts, and a head.
 inline std::vector<Layer> mixtral_model(int blocks = 4, int dense = 1) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};

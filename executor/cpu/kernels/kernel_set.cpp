@@ -137,18 +137,35 @@ void CpuKernelSet::sum_placed_rows(float* rows, const float* placed, const std::
   plumb::sum_placed_rows(rows, placed, places, weights, size);
 }
 
+void CpuKernelSet::note_attention(KernelKind plain, KernelKind latent, const AttentionSize& size) const {
+  if (size.value_size > 0)
+    note(latent, {size.batch, size.sequence, size.heads, size.head_size, size.value_size, size.window});
+  else
+    note(plain, {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
+}
+
 void CpuKernelSet::attention_forward(float* output, float* log_sum_exp, const float* qkv, const AttentionSize& size,
                                      float* scratch) const {
-  note(KernelKind::kAttentionForward,
-       {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
+  note_attention(KernelKind::kAttentionForward, KernelKind::kLatentAttentionForward, size);
   plumb::attention_forward(output, log_sum_exp, qkv, size, scratch);
 }
 
 void CpuKernelSet::attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
                                       const float* log_sum_exp, const AttentionSize& size, float* scratch) const {
-  note(KernelKind::kAttentionBackward,
-       {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
+  note_attention(KernelKind::kAttentionBackward, KernelKind::kLatentAttentionBackward, size);
   plumb::attention_backward(dqkv, doutput, qkv, output, log_sum_exp, size, scratch);
+}
+
+void CpuKernelSet::join_latent_heads(float* qkv, const float* queries, const float* shared, const float* keys_values,
+                                     const LatentHeads& size) const {
+  note(KernelKind::kJoinHeads, {size.rows, size.heads, size.head_size, size.shared, size.value_size});
+  plumb::join_latent_heads(qkv, queries, shared, keys_values, size);
+}
+
+void CpuKernelSet::split_latent_heads(float* dqueries, float* dshared, float* dkeys_values, const float* dqkv,
+                                      const LatentHeads& size) const {
+  note(KernelKind::kSplitHeads, {size.rows, size.heads, size.head_size, size.shared, size.value_size});
+  plumb::split_latent_heads(dqueries, dshared, dkeys_values, dqkv, size);
 }
 
 void CpuKernelSet::attention_slice_forward(float* output, float* log_sum_exp, const float* qkv,
@@ -305,9 +322,9 @@ double CpuKernelSet::squared_error(float* y, const float* targets, std::int64_t 
 }
 
 double CpuKernelSet::cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
-                                   float gradient_scale, std::int64_t padding) const {
+                                   float gradient_scale, std::int64_t padding, float softcap) const {
   note(KernelKind::kCrossEntropy, {rows, columns});
-  return plumb::cross_entropy(logits, targets, rows, columns, gradient_scale, padding);
+  return plumb::cross_entropy(logits, targets, rows, columns, gradient_scale, padding, softcap);
 }
 
 void CpuKernelSet::adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,

@@ -15,6 +15,7 @@
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/images/convolution.h"
 #include "kernels/cpu/images/pooling.h"
+#include "kernels/cpu/latent_heads.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/products/gemm.h"
 #include "kernels/cpu/rotary.h"
@@ -76,6 +77,11 @@ class CpuKernelSet {
   void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
                           const float* log_sum_exp, const AttentionSize& size, float* scratch) const;
 
+  void join_latent_heads(float* qkv, const float* queries, const float* shared, const float* keys_values,
+                         const LatentHeads& size) const;
+  void split_latent_heads(float* dqueries, float* dshared, float* dkeys_values, const float* dqkv,
+                          const LatentHeads& size) const;
+
   // Attention of slices has no KernelKind, so the log does not have it.
   void attention_slice_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
                                const AttentionSlice& slice, float* scratch) const;
@@ -128,12 +134,13 @@ class CpuKernelSet {
                        float gradient_scale) const;
 
   double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
-                       float gradient_scale, std::int64_t padding = 0) const;
+                       float gradient_scale, std::int64_t padding = 0, float softcap = 0) const;
   void adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,
                     std::int64_t elements, const AdamW& optimizer, std::int64_t step) const;
 
  private:
   void note(KernelKind kind, std::initializer_list<std::int64_t> shape) const;
+  void note_attention(KernelKind plain, KernelKind latent, const AttentionSize& size) const;
   void note_experts(std::span<const std::int64_t> rows, std::int64_t out, std::int64_t in, GemmForm kind) const;
   void note(KernelKind kind, const ConvolutionSize& size) const;
   void note(KernelKind kind, const PoolingSize& size, bool average) const;

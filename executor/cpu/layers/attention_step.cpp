@@ -19,9 +19,11 @@ AttentionSize size_of(const TransformerLayer& block, const LayerWork& own, const
   AttentionSize size{.batch = own.microbatch,
                      .sequence = own.sequence,
                      .heads = block.heads,
-                     .kv_heads = block.kv_heads,
+                     .kv_heads = block.kv_rank > 0 ? block.heads : block.kv_heads,
                      .head_size = block.head_size,
-                     .window = block.window};
+                     .window = block.window,
+                     .value_size = block.kv_rank > 0 ? block.value_size : 0,
+                     .softcap = static_cast<float>(block.attention_softcap)};
   size.dropout.first_head = seat.tensor.rank * block.heads;
   if (is_ring(seat.context)) return size;
   size.sequence *= seat.context.ranks;

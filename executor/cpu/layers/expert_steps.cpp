@@ -33,7 +33,9 @@ class Mixture {
   std::int64_t picked() const { return tokens() * block_.experts_per_token; }
   bool is_spread() const { return of_.context().groups.expert != nullptr; }
 
-  RouterSize router_size() const { return {tokens(), block_.experts, block_.experts_per_token}; }
+  RouterSize router_size() const {
+    return {tokens(), block_.experts, block_.experts_per_token, block_.router == RouterKind::kSigmoid};
+  }
   CopyRowsSize copy_size() const { return {tokens(), block_.experts_per_token, block_.hidden}; }
   RouteSize route_size() const {
     const std::int64_t sequence = of_.call.place.sequence;

@@ -5,26 +5,15 @@
 #include <variant>
 
 #include "executor/cpu/layers/dropped_rows.h"
+#include "executor/cpu/layers/latent_steps.h"
 #include "kernels/cpu/images/image_sizes.h"
 
 namespace plumb { inline namespace executor {
 namespace {
 
-void multiply(const HostStep& of) {
-  const GemmSize size{of.shape()[0], of.shape()[1], of.shape()[2]};
-  switch (static_cast<GemmForm>(of.shape()[4])) {
-    case GemmForm::kInputGrad:
-      return of.kernels().linear_input_grad(of.written(0), of.read(0), of.weight(0), size);
-    case GemmForm::kWeightGrad:
-      return of.kernels().linear_weight_grad(of.gradient(0), of.read(0), of.read(1), size);
-    default:
-      return of.kernels().linear_forward(of.written(0), of.read(0), of.weight(0), size);
-  }
-}
-
-/// Returns where a step adds to the gradient of its vector number `i`: there itself, or where rows are divided in a
-/// tensor behind the results, which the next step sums over the group.
-float* vector_gradient(const HostStep& of, std::size_t i) {
+/// Returns where a step adds to the gradient of its parameter number `i`, of which each has as many columns: there
+/// itself, or where rows are divided in a tensor behind the results, which the next step sums over the group.
+float* own_gradient(const HostStep& of, std::size_t i) {
   if (!of.step.gradients.empty()) return of.gradient(i);
   return of.written(of.step.writes.size() - 1) + static_cast<std::int64_t>(i) * of.columns();
 }
@@ -33,29 +22,57 @@ void clear_own_gradients(const HostStep& of) {
   if (of.step.gradients.empty()) std::ranges::fill(of.tensor_written(of.step.writes.size() - 1).values(), 0.0F);
 }
 
+void multiply(const HostStep& of) {
+  const GemmSize size{of.shape()[0], of.shape()[1], of.shape()[2]};
+  switch (static_cast<GemmForm>(of.shape()[4])) {
+    case GemmForm::kInputGrad:
+      return of.kernels().linear_input_grad(of.written(0), of.read(0), of.weight(0), size);
+    case GemmForm::kWeightGrad:
+      clear_own_gradients(of);
+      return of.kernels().linear_weight_grad(own_gradient(of, 0), of.read(0), of.read(1), size);
+    default:
+      return of.kernels().linear_forward(of.written(0), of.read(0), of.weight(0), size);
+  }
+}
+
 NormKind norm_kind(const HostStep& of) {
   return of.shape()[2] != 0 ? NormKind::kLayerNorm : NormKind::kRmsNorm;
+}
+
+/// Returns the rows that a norm reads. Where they have more columns than it, its own are packed into the scratch.
+const float* norm_input(const HostStep& of, std::size_t read) {
+  const std::int64_t width = of.program.tensor(of.step.reads[read]).columns;
+  if (width == of.columns()) return of.read(read);
+  copy_first_columns(of.context().scratch, of.columns(), of.read(read), width, of.columns(), of.rows());
+  return of.context().scratch;
 }
 
 /// Writes {output, deviations, means of a layer norm}.
 void norm_forward(const HostStep& of) {
   const bool has_means = norm_kind(of) == NormKind::kLayerNorm;
   const NormStatistics statistics{.means = has_means ? of.written(2) : nullptr, .deviations = of.written(1)};
-  of.kernels().norm_forward(norm_kind(of), of.written(0), statistics, of.read(0), {of.weight(0), of.weight(1)},
+  of.kernels().norm_forward(norm_kind(of), of.written(0), statistics, norm_input(of, 0), {of.weight(0), of.weight(1)},
                             {of.rows(), of.columns()}, norm_epsilon_of(of.program.layer()));
 }
 
-/// Reads {gradient of the output, input, the gradient that is added if there is one, deviations, means}.
+/// Reads {gradient of the output, input, the gradient that is added if there is one, deviations, means}. Where the input
+/// has more columns than the norm, that gradient is theirs.
 void norm_backward(const HostStep& of) {
   const bool has_means = norm_kind(of) == NormKind::kLayerNorm;
   const std::size_t first = of.step.reads.size() - (has_means ? 2 : 1);
   constexpr std::size_t kPast = 2;
   const NormStatistics statistics{.means = has_means ? of.read(first + 1) : nullptr, .deviations = of.read(first)};
   clear_own_gradients(of);
-  const NormGradients gradients{vector_gradient(of, 0), has_means ? vector_gradient(of, 1) : nullptr};
-  of.kernels().norm_backward(norm_kind(of), of.written(0), gradients, of.read(0),
-                             first > kPast ? of.read(kPast) : nullptr, of.read(1), statistics, {of.weight(0), nullptr},
-                             {of.rows(), of.columns()});
+  const NormGradients gradients{own_gradient(of, 0), has_means ? own_gradient(of, 1) : nullptr};
+  const std::int64_t rows = of.rows(), columns = of.columns(), width = of.program.tensor(of.step.writes[0]).columns;
+  const bool is_wide = width > columns;
+  float* const dx = is_wide ? of.context().scratch + rows * columns : of.written(0);
+  const float* const past = !is_wide && first > kPast ? of.read(kPast) : nullptr;
+  of.kernels().norm_backward(norm_kind(of), dx, gradients, of.read(0), past, norm_input(of, 1), statistics,
+                             {of.weight(0), nullptr}, {rows, columns});
+  if (!is_wide) return;
+  copy_first_columns(of.written(0), width, dx, columns, columns, rows);
+  copy_first_columns(of.written(0) + columns, width, of.read(kPast), width - columns, width - columns, rows);
 }
 
 MlpActivation activation_of(const HostStep& of) {
@@ -97,7 +114,7 @@ void run_kernel(const HostStep& of) {
       return kernels.bias_forward(of.written(0), of.weight(0), of.rows(), of.columns());
     case KernelKind::kBiasBackward:
       clear_own_gradients(of);
-      return kernels.bias_backward(vector_gradient(of, 0), of.read(0), of.rows(), of.columns());
+      return kernels.bias_backward(own_gradient(of, 0), of.read(0), of.rows(), of.columns());
     case KernelKind::kResidualAdd:
       return kernels.residual_add(of.written(0), of.read(0), of.read(1), of.rows(), of.columns());
     case KernelKind::kDropout:
@@ -124,6 +141,11 @@ void run_kernel(const HostStep& of) {
     default:
       assert(!"another file runs this kernel");
   }
+}
+
+std::int64_t norm_scratch_of(const HostProgram& program) {
+  const auto* block = std::get_if<TransformerLayer>(&program.layer());
+  return block == nullptr ? 0 : 2 * own_rows_in(program.work()) * block->kv_rank;
 }
 
 std::int64_t convolution_scratch_of(const HostProgram& program) {

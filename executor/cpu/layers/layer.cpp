@@ -10,6 +10,7 @@
 #include "executor/cpu/layers/expert_steps.h"
 #include "executor/cpu/layers/head_exchange.h"
 #include "executor/cpu/layers/host_kernels.h"
+#include "executor/cpu/layers/latent_steps.h"
 #include "executor/cpu/layers/loaded_data.h"
 #include "executor/cpu/layers/loss_step.h"
 #include "executor/cpu/layers/tensor_exchange.h"
@@ -114,9 +115,12 @@ void CpuLayer::run_step(const LayerStep& step, const LayerCall& call, LayerSaved
 void CpuLayer::perform(const HostStep& of) const {
   if (of.step.exchange() != nullptr) return perform_exchange(of);
   if (is_of_experts(of)) return run_expert_kernel(of);
+  if (is_latent(of)) return run_latent_kernel(of);
   switch (of.step.call()->kind) {
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
+    case KernelKind::kLatentAttentionForward:
+    case KernelKind::kLatentAttentionBackward:
       return attend(of);
     case KernelKind::kRotary:
       return rotate(of);
@@ -151,18 +155,30 @@ void CpuLayer::perform_exchange(const HostStep& of) const {
 
 void CpuLayer::rotate(const HostStep& of) const {
   const auto& block = std::get<TransformerLayer>(of.program.layer());
-  const RotarySize size{.tokens = of.rows(),
-                        .sequence = of.context().work.sequence,
-                        .heads = of.shape()[1],
-                        .head_size = block.head_size,
-                        .row_width = of.program.tensor(of.step.writes[0]).columns,
-                        .rotary_size = of.shape()[2]};
-  of.kernels().rotary(of.written(0), rotary_.data() + of.context().own_tokens_before() * block.rotary_size, size,
-                      of.is_forward() ? RotaryDirection::kForward : RotaryDirection::kBackward);
+  RotarySize size{.tokens = of.rows(),
+                  .sequence = of.context().work.sequence,
+                  .heads = of.shape()[1],
+                  .head_size = block.head_size,
+                  .row_width = of.program.tensor(of.step.writes[0]).columns,
+                  .rotary_size = of.shape()[2]};
+  const float* const table = rotary_.data() + of.context().own_tokens_before() * block.rotary_size;
+  const auto direction = of.is_forward() ? RotaryDirection::kForward : RotaryDirection::kBackward;
+  float* turned = of.written(0);
+  if (block.kv_rank > 0) {
+    // The last channels of the queries turn, and one key for all heads that has no others.
+    RotarySize of_key = size;
+    of_key.heads = 1;
+    of_key.head_size = of_key.row_width = size.rotary_size;
+    of.kernels().rotary(of.written(1), table, of_key, direction);
+    size.heads -= 1;
+    turned += block.head_size - block.rotary_size;
+  }
+  of.kernels().rotary(turned, table, size, direction);
 }
 
 std::int64_t CpuLayer::scratch_elements() const {
-  return std::max(attention_scratch_of(programs_.front(), seat_), convolution_scratch_of(programs_.front()));
+  const HostProgram& first = programs_.front();
+  return std::max({attention_scratch_of(first, seat_), convolution_scratch_of(first), norm_scratch_of(first)});
 }
 
 ElementRange CpuLayer::tied_table(ModelEnd end) const {

@@ -19,8 +19,7 @@ void local_attention_forward(const CpuContext& context, const AttentionSize& siz
   }
   const AttentionSlice slice = slice_of(context, size);
   if (sequence->keys_values.empty())
-    sequence->keys_values =
-        context.pool->take(size.batch * context.whole_sequence * 2 * size.kv_heads * size.head_size);
+    sequence->keys_values = context.pool->take(size.batch * context.whole_sequence * size.key_value_width());
   keep_keys_values(sequence->keys_values.data(), qkv, slice);
   context.kernels.attention_slice_forward(output, log_sum_exp, qkv, sequence->keys_values.data(), slice,
                                           context.scratch);

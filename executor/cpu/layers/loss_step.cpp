@@ -14,13 +14,19 @@ std::int64_t classes_of(const Layer& layer) {
   return std::get<LossLayer>(layer).width;
 }
 
+float softcap_of(const Layer& layer) {
+  const auto* head = std::get_if<HeadLayer>(&layer);
+  return head == nullptr ? 0 : static_cast<float>(head->logit_softcap);
+}
+
 /// Returns this rank's part of the classes. logits: [T, columns of this rank]
 VocabPart part_of(const HostStep& of, const LayerTensor& logits) {
   const std::int64_t first = of.context().seat.tensor.rank * logits.columns;
   return {.rows = logits.rows,
           .columns = logits.columns,
           .first = first,
-          .valid = std::clamp<std::int64_t>(classes_of(of.program.layer()) - first, 0, logits.columns)};
+          .valid = std::clamp<std::int64_t>(classes_of(of.program.layer()) - first, 0, logits.columns),
+          .softcap = softcap_of(of.program.layer())};
 }
 
 }  // namespace
@@ -39,7 +45,7 @@ void take_loss(const HostStep& of) {
   constexpr std::size_t kLogitsAndTargets = 2;  // the parts are read behind them
   if (of.step.reads.size() == kLogitsAndTargets)
     of.saved.loss = of.kernels().cross_entropy(of.written(0), targets, part.rows, part.columns, of.call.gradient_scale,
-                                               part.columns - part.valid);
+                                               part.columns - part.valid, part.softcap);
   else
     of.saved.loss = cross_entropy_from_parts(of.written(0), of.read(kLogitsAndTargets), of.context().seat.tensor.ranks,
                                              targets, part, of.call.gradient_scale);

@@ -48,10 +48,6 @@ AttentionSlice own_rows_of(const CpuContext& context, const AttentionSize& size,
   return {.size = kept, .first = context.own_tokens_before(), .count = size.sequence};
 }
 
-std::int64_t key_columns(const AttentionSize& size) {
-  return 2 * size.kv_heads * size.head_size;
-}
-
 /// Returns the rows of a block that goes round: those of the slice and of the slices before.
 std::int64_t block_rows(const CpuContext& context, const AttentionSize& size) {
   return context.own_tokens_before() + size.sequence;
@@ -60,8 +56,8 @@ std::int64_t block_rows(const CpuContext& context, const AttentionSize& size) {
 /// Calls visit(element of the kept rows, element of the block's, count) for each sequence.
 template <class Visit>
 void for_each_kept_run(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, Visit visit) {
-  const std::int64_t kept = context.whole_sequence / seat.ranks * key_columns(size);
-  const std::int64_t block = block_rows(context, size) * key_columns(size);
+  const std::int64_t kept = context.whole_sequence / seat.ranks * size.key_value_width();
+  const std::int64_t block = block_rows(context, size) * size.key_value_width();
   for (std::int64_t sequence = 0; sequence < size.batch; ++sequence) visit(sequence * kept, sequence * block, block);
 }
 
@@ -74,7 +70,7 @@ void fill_block(const CpuContext& context, const AttentionSize& size, const Cont
     return;
   }
   Tensor& kept = sequence->keys_values;
-  if (kept.empty()) kept = context.pool->take(size.batch * own.size.sequence * key_columns(size));
+  if (kept.empty()) kept = context.pool->take(size.batch * own.size.sequence * size.key_value_width());
   keep_keys_values(kept.data(), qkv, own);
   for_each_kept_run(context, size, seat, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
     std::copy_n(kept.data() + from, count, block + to);
@@ -103,7 +99,7 @@ void take_block_gradients(const CpuContext& context, const AttentionSize& size, 
 template <class Attend>
 void pass_round(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, SequenceSaved* sequence,
                 const float* qkv, Attend attend) {
-  const std::int64_t elements = size.batch * block_rows(context, size) * key_columns(size);
+  const std::int64_t elements = size.batch * block_rows(context, size) * size.key_value_width();
   Tensor current = context.pool->take(elements), next = context.pool->take(elements);
   fill_block(context, size, seat, sequence, current.data(), qkv);
   for (int step = 0; step < seat.ranks; ++step) {
@@ -128,7 +124,7 @@ std::int64_t ring_attention_scratch_elements(const AttentionSize& size, std::int
 void ring_attention_forward(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
                             SequenceSaved* sequence, float* output, float* log_sum_exp, const float* qkv) {
   const std::int64_t rows = size.batch * size.sequence;
-  std::fill_n(output, rows * size.heads * size.head_size, 0.0F);
+  std::fill_n(output, rows * size.output_width(), 0.0F);
   std::fill_n(log_sum_exp, rows * size.heads, -std::numeric_limits<float>::infinity());
   pass_round(context, size, seat, sequence, qkv, [&](int owner, const float* keys_values) {
     for_each_piece(context, size, seat, owner, [&](const AttentionPiece& piece) {
@@ -141,8 +137,8 @@ void ring_attention_backward(const CpuContext& context, const AttentionSize& siz
                              SequenceSaved* sequence, float* dqkv, const float* doutput, const float* qkv,
                              const float* output, const float* log_sum_exp) {
   const std::int64_t rows = size.batch * size.sequence;
-  std::fill_n(dqkv, rows * (size.heads + 2 * size.kv_heads) * size.head_size, 0.0F);
-  Tensor gradients = context.pool->take_zeros(size.batch * block_rows(context, size) * key_columns(size));
+  std::fill_n(dqkv, rows * (size.query_width() + size.key_value_width()), 0.0F);
+  Tensor gradients = context.pool->take_zeros(size.batch * block_rows(context, size) * size.key_value_width());
   Tensor arriving = context.pool->take(gradients.elements());
   pass_round(context, size, seat, sequence, qkv, [&](int owner, const float* keys_values) {
     if (owner != seat.rank) {  // the gradients of this block arrive behind it

@@ -4,14 +4,16 @@
 #include <cassert>
 #include <variant>
 
+#include "executor/cpu/layers/latent_steps.h"
 #include "executor/cpu/layers/loss_step.h"
 
 namespace plumb { inline namespace executor {
 namespace {
 
 void gather_rows(const HostStep& of) {
-  const Tensor& own = of.tensor_read(0);
-  std::ranges::copy(own.values(), of.written(0) + of.context().seat.tensor.rank * own.elements());
+  const LayerTensor &own = of.program.tensor(of.step.reads[0]), &all = of.program.tensor(of.step.writes[0]);
+  float* const to = of.written(0) + of.context().seat.tensor.rank * own.rows * all.columns;
+  copy_last_columns(to, all.columns, of.read(0), own.columns, own.rows);  // in latent attention they are not all
   of.context().groups.tensor->run(all_gather(of.tensor_written(0).values()));
 }
 

@@ -17,7 +17,8 @@ namespace plumb { inline namespace executor {
 
 bool has_device_kernels(const Layer& layer) {
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return has_kernels(layer) && !block->sinks && !block->router_bias && !block->expert_bias &&
+    return has_kernels(layer) && block->kv_rank == 0 && block->attention_softcap == 0 && !block->sinks &&
+           block->router == RouterKind::kSoftmax && !block->router_bias && !block->expert_bias &&
            block->head_size <= simt::kLargestHead && block->experts_per_token <= simt::kMostPicks;
   return true;
 }

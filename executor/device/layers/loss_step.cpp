@@ -13,6 +13,7 @@ VocabPart part_of(const StepCall& of, const LayerTensor& logits) {
   if (head == nullptr) return part;
   part.first = of.program.seat().tensor.rank * logits.columns;
   part.valid = std::clamp<std::int64_t>(head->vocab - head->padding - part.first, 0, logits.columns);
+  part.softcap = static_cast<float>(head->logit_softcap);
   return part;
 }
 

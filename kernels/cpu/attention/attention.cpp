@@ -47,20 +47,20 @@ struct BlockPlace {
 BlockPlace place_of(std::int64_t sequence, std::int64_t head, const QueryBlock& block, const AttentionSlice& slice,
                     bool keys_are_apart) {
   const AttentionSize& size = slice.size;
-  const std::int64_t d = size.head_size, width = (size.heads + 2 * size.kv_heads) * d;
+  const std::int64_t d = size.head_size, width = size.query_width() + size.key_value_width();
   const std::int64_t group = head / (size.heads / size.kv_heads);
-  const std::int64_t key_width = keys_are_apart ? 2 * size.kv_heads * d : width;
-  const std::int64_t key_column = (keys_are_apart ? 0 : size.heads) * d;
+  const std::int64_t key_width = keys_are_apart ? size.key_value_width() : width;
+  const std::int64_t first_column = keys_are_apart ? 0 : size.query_width();
   const std::int64_t row = block.first - slice.first;
   const std::int64_t query_row = sequence * slice.count + row;
-  const std::int64_t key = (sequence * size.sequence + block.first_key) * key_width + key_column + group * d;
+  const std::int64_t first_key = (sequence * size.sequence + block.first_key) * key_width + first_column;
   return {.query = query_row * width + head * d,
           .query_width = width,
-          .key = key,
-          .value = key + size.kv_heads * d,
+          .key = first_key + group * d,
+          .value = first_key + size.kv_heads * d + group * size.value_channels(),
           .key_width = key_width,
-          .output = query_row * size.heads * d + head * d,
-          .output_width = size.heads * d,
+          .output = query_row * size.output_width() + head * size.value_channels(),
+          .output_width = size.output_width(),
           .statistics = (sequence * size.heads + head) * slice.count + row,
           .sequence = sequence,
           .head = head};
@@ -117,16 +117,17 @@ void drop(float* y, const float* x, const BlockPlace& at, const QueryBlock& bloc
 /// queries: the slice's qkv; keys: the same qkv, or the keys and values of whole sequences.
 void forward(float* output, float* log_sum_exp, const float* queries, const float* keys, bool keys_are_apart,
              const AttentionSlice& slice, float* scratch) {
-  const std::int64_t d = slice.size.head_size, window = slice.size.window;
+  const std::int64_t d = slice.size.head_size, values = slice.size.value_channels(), window = slice.size.window;
   for_each_block(slice, keys_are_apart, [&](const BlockPlace& at, const QueryBlock& block) {
     const std::int64_t rows = block.rows(), seen = block.keys();
     float* scores = scratch;  // [rows, seen]
     multiply_transposed(scores, seen, {queries + at.query, at.query_width}, {keys + at.key, at.key_width}, rows, seen,
                         d, score_scale(slice.size));
+    if (slice.size.softcap > 0) softcap(scores, rows * seen, slice.size.softcap);
     for (std::int64_t row = 0; row < rows; ++row)
       log_sum_exp[at.statistics + row] = softmax(scores + row * seen, block.first + row, block, window);
     if (slice.size.dropout.probability > 0) drop(scores, scores, at, block, slice.size);
-    multiply(output + at.output, at.output_width, {scores, seen}, {keys + at.value, at.key_width}, rows, d, seen);
+    multiply(output + at.output, at.output_width, {scores, seen}, {keys + at.value, at.key_width}, rows, values, seen);
   });
 }
 
@@ -141,8 +142,8 @@ struct BackwardOperands {
   const float* log_sum_exp;
 };
 void backward(const BackwardOperands& of, bool keys_are_apart, const AttentionSlice& slice, float* scratch) {
-  const std::int64_t d = slice.size.head_size;
-  const float scale = score_scale(slice.size);
+  const std::int64_t d = slice.size.head_size, values = slice.size.value_channels();
+  const float scale = score_scale(slice.size), cap = slice.size.softcap;
   for_each_block(slice, keys_are_apart, [&](const BlockPlace& at, const QueryBlock& block) {
     const std::int64_t rows = block.rows(), seen = block.keys();
     const Panel query_rows{of.queries + at.query, at.query_width};
@@ -154,22 +155,25 @@ void backward(const BackwardOperands& of, bool keys_are_apart, const AttentionSl
     float* dprobability = scratch + rows * seen;  // [rows, seen]
 
     multiply_transposed(scores, seen, query_rows, key_rows, rows, seen, d, scale);
+    if (cap > 0) softcap(scores, rows * seen, cap);
     for (std::int64_t row = 0; row < rows; ++row)
       softmax_again(scores + row * seen, block.first + row, of.log_sum_exp[at.statistics + row], block,
                     slice.size.window);
     const bool drops_some = slice.size.dropout.probability > 0;
     if (drops_some) drop(dprobability, scores, at, block, slice.size);
     const Panel weighed{drops_some ? dprobability : scores, seen};
-    accumulate_transposed(of.dkeys + at.value, at.key_width, weighed, doutput_rows, seen, d, rows);
-    multiply_transposed(dprobability, seen, doutput_rows, value_rows, rows, seen, d, 1.0F);
+    accumulate_transposed(of.dkeys + at.value, at.key_width, weighed, doutput_rows, seen, values, rows);
+    multiply_transposed(dprobability, seen, doutput_rows, value_rows, rows, seen, values, 1.0F);
     if (drops_some) drop(dprobability, dprobability, at, block, slice.size);
     for (std::int64_t row = 0; row < rows; ++row) {
       const float* dout = doutput_rows.data + row * doutput_rows.stride;
       const float* out = output_rows + row * at.output_width;
-      const float mean = lane_sum(d, [&](std::int64_t c) { return dout[c] * out[c]; });
+      const float mean = lane_sum(values, [&](std::int64_t c) { return dout[c] * out[c]; });
       float* p = scores + row * seen;
-      const float* dp = dprobability + row * seen;
-      for (std::int64_t key = 0; key < seen; ++key) p[key] *= scale * (dp[key] - mean);
+      float* dp = dprobability + row * seen;
+      for (std::int64_t key = 0; key < seen; ++key) dp[key] = scale * (dp[key] - mean);
+      if (cap > 0) scale_by_slopes(dp, p, of.log_sum_exp[at.statistics + row], seen, cap);
+      for (std::int64_t key = 0; key < seen; ++key) p[key] *= dp[key];
     }
     multiply(of.dqueries + at.query, at.query_width, {scores, seen}, key_rows, rows, d, seen);
     accumulate_transposed(of.dkeys + at.key, at.key_width, {scores, seen}, query_rows, seen, d, rows);
@@ -180,7 +184,7 @@ void backward(const BackwardOperands& of, bool keys_are_apart, const AttentionSl
 template <class Visit>
 void for_each_key_row(const AttentionSlice& slice, Visit visit) {
   const AttentionSize& size = slice.size;
-  const std::int64_t kept = 2 * size.kv_heads * size.head_size, queries = size.heads * size.head_size;
+  const std::int64_t kept = size.key_value_width(), queries = size.query_width();
   for (std::int64_t sequence = 0; sequence < size.batch; ++sequence)
     for (std::int64_t token = 0; token < slice.count; ++token)
       visit((sequence * slice.count + token) * (queries + kept) + queries,
@@ -200,7 +204,7 @@ void attention_forward(float* output, float* log_sum_exp, const float* qkv, cons
 
 void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
                         const float* log_sum_exp, const AttentionSize& size, float* scratch) {
-  const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size;
+  const std::int64_t width = size.query_width() + size.key_value_width();
   std::fill(dqkv, dqkv + size.batch * size.sequence * width, 0.0F);
   backward({dqkv, dqkv, doutput, qkv, qkv, output, log_sum_exp}, false, whole(size), scratch);
 }

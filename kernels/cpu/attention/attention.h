@@ -4,7 +4,8 @@
 // kept; the backward recomputes them (the idea of Dao et al. 2022, for a cache that holds a block of whole rows).
 //
 // Heads lie side by side in a token's row: a query heads, then k key heads, then k value heads, each d wide. Query head
-// i reads key and value head i / (a/k).
+// i reads key and value head i / (a/k). In latent attention values have a width of their own; shapes below that do not
+// say so are of values as wide as keys.
 
 #include <cstdint>
 
@@ -14,13 +15,21 @@ namespace plumb { inline namespace kernels {
 
 /// The shape of KernelKind kAttentionForward and kAttentionBackward.
 struct AttentionSize {
-  std::int64_t batch = 0;      ///< b
-  std::int64_t sequence = 0;   ///< s
-  std::int64_t heads = 0;      ///< a
-  std::int64_t kv_heads = 0;   ///< k, divides a
-  std::int64_t head_size = 0;  ///< d
-  std::int64_t window = 0;     ///< keys that a query sees, itself included; 0: all of its past
-  AttentionDropout dropout;    ///< dropout of the probabilities; not a size
+  std::int64_t batch = 0;       ///< b
+  std::int64_t sequence = 0;    ///< s
+  std::int64_t heads = 0;       ///< a
+  std::int64_t kv_heads = 0;    ///< k, divides a
+  std::int64_t head_size = 0;   ///< d
+  std::int64_t window = 0;      ///< keys that a query sees, itself included; 0: all of its past
+  AttentionDropout dropout;     ///< dropout of the probabilities; not a size
+  std::int64_t value_size = 0;  ///< channels of a head's values; 0: d
+  float softcap = 0;            ///< bound of the scores (kernels/cpu/softcap.h); 0: none
+
+  constexpr std::int64_t value_channels() const { return value_size > 0 ? value_size : head_size; }
+  /// Return the columns of queries, of keys with values, and of the output.
+  constexpr std::int64_t query_width() const { return heads * head_size; }
+  constexpr std::int64_t key_value_width() const { return kv_heads * (head_size + value_channels()); }
+  constexpr std::int64_t output_width() const { return heads * value_channels(); }
 };
 
 /// Returns the elements of the scratch that both functions need.

@@ -29,8 +29,8 @@ struct PieceBlock {
 template <class Visit>
 void for_each_block(const AttentionPiece& piece, Visit visit) {
   const AttentionSize& size = piece.size;
-  const std::int64_t d = size.head_size, width = (size.heads + 2 * size.kv_heads) * d;
-  const std::int64_t key_width = 2 * size.kv_heads * d;
+  const std::int64_t d = size.head_size, values = size.value_channels(), key_width = size.key_value_width();
+  const std::int64_t width = size.query_width() + key_width;
   for (std::int64_t sequence = 0; sequence < size.batch; ++sequence)
     for (std::int64_t head = 0; head < size.heads; ++head)
       for (std::int64_t first = 0; first < piece.queries.count; first += kPieceRows) {
@@ -38,17 +38,17 @@ void for_each_block(const AttentionPiece& piece, Visit visit) {
         const std::int64_t position = piece.queries.position + first;
         if (position + rows <= piece.keys.position) continue;
         const std::int64_t query_row = sequence * piece.queries.rows + piece.queries.row + first;
-        const std::int64_t key =
-            (sequence * piece.keys.rows + piece.keys.row) * key_width + head / (size.heads / size.kv_heads) * d;
+        const std::int64_t first_key = (sequence * piece.keys.rows + piece.keys.row) * key_width;
+        const std::int64_t group = head / (size.heads / size.kv_heads);
         visit(PieceBlock{.rows = rows,
                          .position = position,
                          .query = query_row * width + head * d,
                          .query_width = width,
-                         .key = key,
-                         .value = key + size.kv_heads * d,
+                         .key = first_key + group * d,
+                         .value = first_key + size.kv_heads * d + group * values,
                          .key_width = key_width,
-                         .output = query_row * size.heads * d + head * d,
-                         .output_width = size.heads * d,
+                         .output = query_row * size.output_width() + head * values,
+                         .output_width = size.output_width(),
                          .statistics = (sequence * size.heads + head) * piece.queries.rows + piece.queries.row + first,
                          .sequence = sequence,
                          .head = head});
@@ -103,36 +103,37 @@ void drop(float* y, const float* x, const PieceBlock& block, const AttentionPiec
 
 std::int64_t attention_piece_scratch_elements(const AttentionPiece& piece) {
   const std::int64_t rows = std::min(kPieceRows, piece.queries.count);
-  return rows * (piece.keys.count + std::max(piece.keys.count, piece.size.head_size + 2));
+  return rows * (piece.keys.count + std::max(piece.keys.count, piece.size.value_channels() + 2));
 }
 
 void attention_piece_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
                              const AttentionPiece& piece, float* scratch) {
-  const std::int64_t d = piece.size.head_size, keys = piece.keys.count;
+  const std::int64_t d = piece.size.head_size, values = piece.size.value_channels(), keys = piece.keys.count;
   for_each_block(piece, [&](const PieceBlock& block) {
     float* scores = scratch;                    // [rows, keys]
-    float* part = scratch + block.rows * keys;  // [rows, d]
-    float* sums = part + block.rows * d;        // [rows, 2]: largest, sum
+    float* part = scratch + block.rows * keys;  // [rows, channels of values]
+    float* sums = part + block.rows * values;   // [rows, 2]: largest, sum
     multiply_transposed(scores, keys, {qkv + block.query, block.query_width},
                         {keys_values + block.key, block.key_width}, block.rows, keys, d, score_scale(piece.size));
+    if (piece.size.softcap > 0) softcap(scores, block.rows * keys, piece.size.softcap);
     for (std::int64_t row = 0; row < block.rows; ++row) {
       const RowSums of_row = exponentials(scores + row * keys, visible_keys(block.position + row, piece), keys);
       sums[2 * row] = of_row.largest;
       sums[2 * row + 1] = of_row.sum;
     }
     if (piece.size.dropout.probability > 0) drop(scores, scores, block, piece);
-    multiply(part, d, {scores, keys}, {keys_values + block.value, block.key_width}, block.rows, d, keys);
+    multiply(part, values, {scores, keys}, {keys_values + block.value, block.key_width}, block.rows, values, keys);
     for (std::int64_t row = 0; row < block.rows; ++row)
-      merge(output + block.output + row * block.output_width, log_sum_exp + block.statistics + row, part + row * d,
-            {sums[2 * row], sums[2 * row + 1]}, d);
+      merge(output + block.output + row * block.output_width, log_sum_exp + block.statistics + row, part + row * values,
+            {sums[2 * row], sums[2 * row + 1]}, values);
   });
 }
 
 void attention_piece_backward(float* dqkv, float* dkeys_values, const float* doutput, const float* qkv,
                               const float* keys_values, const float* output, const float* log_sum_exp,
                               const AttentionPiece& piece, float* scratch) {
-  const std::int64_t d = piece.size.head_size, keys = piece.keys.count;
-  const float scale = score_scale(piece.size);
+  const std::int64_t d = piece.size.head_size, values = piece.size.value_channels(), keys = piece.keys.count;
+  const float scale = score_scale(piece.size), cap = piece.size.softcap;
   for_each_block(piece, [&](const PieceBlock& block) {
     const Panel query_rows{qkv + block.query, block.query_width};
     const Panel key_rows{keys_values + block.key, block.key_width};
@@ -141,6 +142,7 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
     float* scores = scratch;  // [rows, keys], then the probabilities, then their scores' gradient
     float* dprobability = scratch + block.rows * keys;  // [rows, keys]
     multiply_transposed(scores, keys, query_rows, key_rows, block.rows, keys, d, scale);
+    if (cap > 0) softcap(scores, block.rows * keys, cap);
     for (std::int64_t row = 0; row < block.rows; ++row) {
       const VisibleKeys seen = visible_keys(block.position + row, piece);
       float* p = scores + row * keys;
@@ -151,16 +153,18 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
     const bool drops_some = piece.size.dropout.probability > 0;
     if (drops_some) drop(dprobability, scores, block, piece);
     const Panel weighed{drops_some ? dprobability : scores, keys};
-    accumulate_transposed(dkeys_values + block.value, block.key_width, weighed, doutput_rows, keys, d, block.rows);
-    multiply_transposed(dprobability, keys, doutput_rows, value_rows, block.rows, keys, d, 1.0F);
+    accumulate_transposed(dkeys_values + block.value, block.key_width, weighed, doutput_rows, keys, values, block.rows);
+    multiply_transposed(dprobability, keys, doutput_rows, value_rows, block.rows, keys, values, 1.0F);
     if (drops_some) drop(dprobability, dprobability, block, piece);
     for (std::int64_t row = 0; row < block.rows; ++row) {
       const float* dout = doutput_rows.data + row * doutput_rows.stride;
       const float* out = output + block.output + row * block.output_width;
-      const float mean = lane_sum(d, [&](std::int64_t c) { return dout[c] * out[c]; });
+      const float mean = lane_sum(values, [&](std::int64_t c) { return dout[c] * out[c]; });
       float* p = scores + row * keys;
-      const float* dp = dprobability + row * keys;
-      for (std::int64_t key = 0; key < keys; ++key) p[key] *= scale * (dp[key] - mean);
+      float* dp = dprobability + row * keys;
+      for (std::int64_t key = 0; key < keys; ++key) dp[key] = scale * (dp[key] - mean);
+      if (cap > 0) scale_by_slopes(dp, p, log_sum_exp[block.statistics + row], keys, cap);
+      for (std::int64_t key = 0; key < keys; ++key) p[key] *= dp[key];
     }
     multiply(dqkv + block.query, block.query_width, {scores, keys}, key_rows, block.rows, d, keys, true);
     accumulate_transposed(dkeys_values + block.key, block.key_width, {scores, keys}, query_rows, keys, d, block.rows);

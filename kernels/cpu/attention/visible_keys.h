@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/softcap.h"
 
 namespace plumb { inline namespace kernels {
 
@@ -20,6 +21,14 @@ struct VisibleKeys {
 inline void hide_others(float* scores, const VisibleKeys& keys, std::int64_t count) {
   std::fill(scores, scores + keys.begin, 0.0F);
   std::fill(scores + keys.end, scores + count, 0.0F);
+}
+
+/// Multiplies the gradients of capped scores by the slopes of the cap. A score is the logarithm of its probability plus
+/// the log-sum-exp. gradients, probabilities: [count]
+inline void scale_by_slopes(float* gradients, const float* probabilities, float log_sum_exp, std::int64_t count,
+                            float cap) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (probabilities[i] > 0) gradients[i] *= softcap_slope(std::log(probabilities[i]) + log_sum_exp, cap);
 }
 
 /// Returns 1 / sqrt(d).

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/softcap.h"
 
 namespace plumb { inline namespace kernels {
 namespace {
@@ -15,8 +16,9 @@ bool has_target(const VocabPart& part, std::int32_t target) {
 
 }  // namespace
 
-void cross_entropy_parts(float* parts, const float* logits, const std::int32_t* targets, const VocabPart& part) {
+void cross_entropy_parts(float* parts, float* logits, const std::int32_t* targets, const VocabPart& part) {
   for (std::int64_t row = 0; row < part.rows; ++row, logits += part.columns) {
+    if (part.softcap > 0) softcap(logits, part.valid, part.softcap);
     const float largest = part.valid > 0 ? lane_max(logits, part.valid) : -std::numeric_limits<float>::infinity();
     parts[row] = largest;
     parts[part.rows + row] = lane_sum(part.valid, [&](std::int64_t c) { return std::exp(logits[c] - largest); });
@@ -38,9 +40,10 @@ double cross_entropy_from_parts(float* logits, const float* all_parts, int ranks
     }
     loss += std::log(static_cast<double>(sum)) + static_cast<double>(largest) - static_cast<double>(target_logit);
     const float scale = gradient_scale / sum;
-    for (std::int64_t c = 0; c < part.valid; ++c) logits[c] = scale * std::exp(logits[c] - largest);
+    const auto slope = [&](float capped) { return part.softcap > 0 ? softcap_slope(capped, part.softcap) : 1.0F; };
+    for (std::int64_t c = 0; c < part.valid; ++c) logits[c] = scale * std::exp(logits[c] - largest) * slope(logits[c]);
     std::fill(logits + part.valid, logits + part.columns, 0.0F);
-    if (has_target(part, targets[row])) logits[targets[row] - part.first] -= gradient_scale;
+    if (has_target(part, targets[row])) logits[targets[row] - part.first] -= gradient_scale * slope(target_logit);
   }
   return loss;
 }

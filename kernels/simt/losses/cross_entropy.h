@@ -25,7 +25,8 @@ struct CrossEntropy {
       S* own = logits + row * part.columns;
       const SoftmaxRow softmax = softmax_of_row(thread, own, part, wide);
       const std::int64_t target = targets[row];
-      if (thread.lane() == 0) losses[row] = softmax.largest + logf(softmax.sum) - widened(own[target]);
+      if (thread.lane() == 0)
+        losses[row] = softmax.largest + logf(softmax.sum) - softcapped(widened(own[target]), part.softcap);
       thread.sync();  // before the target's logit is replaced
       replace_by_gradient(thread, own, part, wide, softmax, target, scale);
     }

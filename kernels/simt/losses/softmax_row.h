@@ -4,6 +4,7 @@
 #include "kernels/cpu/losses/vocab_parallel_cross_entropy.h"
 #include "kernels/simt/exponential.h"
 #include "kernels/simt/number.h"
+#include "kernels/simt/softcap.h"
 #include "kernels/simt/thread.h"
 #include "kernels/simt/wide.h"
 
@@ -14,7 +15,7 @@ struct SoftmaxRow {
   float largest, sum;
 };
 
-/// Returns those of the first `valid` logits of a row. Every lane of the block must call it.
+/// Returns those of the first `valid` logits of a row, under the part's softcap. Every lane of the block must call it.
 template <class S, class Thread>
 PLUMB_SIMT SoftmaxRow softmax_of_row(const Thread& thread, const S* row, const VocabPart& part, bool wide) {
   // Each lane sums up beside the largest logit that it has seen so far.
@@ -22,6 +23,8 @@ PLUMB_SIMT SoftmaxRow softmax_of_row(const Thread& thread, const S* row, const V
   for_each_of_row<S>(thread, part.columns, wide, [&]<int N>(std::int64_t c) {
     float values[N];
     load_all(values, row + c);
+    if (part.softcap > 0)
+      for (float& value : values) value = softcapped(value, part.softcap);
     if (c + N > part.valid)
       for (int j = 0; j < N; ++j)
         if (c + j >= part.valid) values[j] = -INFINITY;
@@ -37,22 +40,27 @@ PLUMB_SIMT SoftmaxRow softmax_of_row(const Thread& thread, const S* row, const V
   return {largest, combine_over_block(thread, share, Add{})};
 }
 
-/// Replaces the logits of a row by scale * (softmax - one_hot(target)), and the padding by zeros. A target outside of
-/// the row is no logit's.
+/// Replaces the logits of a row by scale * (softmax - one_hot(target)), times the slope of the softcap, and the padding
+/// by zeros. A target outside of the row is no logit's.
 template <class S, class Thread>
 PLUMB_SIMT void replace_by_gradient(const Thread& thread, S* row, const VocabPart& part, bool wide,
                                     const SoftmaxRow& softmax, std::int64_t target, float scale) {
   const float factor = scale / softmax.sum;
   for_each_of_row<S>(thread, part.columns, wide, [&]<int N>(std::int64_t c) {
-    float values[N];
+    float values[N], slopes[N];
     load_all(values, row + c);
-    for (float& value : values) value = factor * power_of_e(value - softmax.largest);
+    for (int j = 0; j < N; ++j) {
+      values[j] = softcapped(values[j], part.softcap);
+      slopes[j] = softcap_slope(values[j], part.softcap);
+      values[j] = factor * power_of_e(values[j] - softmax.largest);
+    }
     if (target >= c && target < c + N)
       for (int j = 0; j < N; ++j)
         if (c + j == target) values[j] -= scale;
     if (c + N > part.valid)
       for (int j = 0; j < N; ++j)
         if (c + j >= part.valid) values[j] = 0;
+    for (int j = 0; j < N; ++j) values[j] *= slopes[j];
     store_all(row + c, values);
   });
 }

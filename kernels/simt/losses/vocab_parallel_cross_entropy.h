@@ -28,7 +28,8 @@ struct CrossEntropyParts {
       if (thread.lane() != 0) continue;
       parts[row] = softmax.largest;
       parts[part.rows + row] = softmax.sum;
-      parts[2 * part.rows + row] = has_target(part, targets[row]) ? widened(own[targets[row] - part.first]) : 0.0F;
+      parts[2 * part.rows + row] =
+          has_target(part, targets[row]) ? softcapped(widened(own[targets[row] - part.first]), part.softcap) : 0.0F;
     }
   }
 };

@@ -19,10 +19,19 @@ TEST_CASE("scores become probabilities, and a token picks the largest, of equal 
   CHECK(relative_difference(weights, {2.0F / 3, 1.0F / 3, 0.5F, 0.5F}) < 1e-6);
 }
 
+TEST_CASE("with a sigmoid a probability depends on its score alone") {
+  Values scores = {0.0F, std::log(3.0F), -std::log(3.0F), std::log(9.0F)};
+  std::vector<std::int32_t> picks(2);
+  router_forward(scores.data(), picks.data(), {.tokens = 1, .experts = 4, .picks = 2, .sigmoid = true});
+  CHECK(picks == std::vector<std::int32_t>{3, 1});
+  CHECK(relative_difference(scores, {0.5F, 0.75F, 0.25F, 0.9F}) < 1e-6);
+}
+
 TEST_CASE("the router's gradient agrees with finite differences, of what the picks weigh and of what is added") {
-  const RouterSize size{.tokens = 6, .experts = 5, .picks = 2};
-  for (const bool renormalised : {false, true}) {
-    CAPTURE(renormalised);
+  for (const int variant : {0, 1, 2, 3}) {
+    const bool renormalised = variant % 2 == 1;
+    const RouterSize size{.tokens = 6, .experts = 5, .picks = 2, .sigmoid = variant >= 2};
+    CAPTURE(variant);
     Values scores = random_values(30, 3, 2.0F);
     const Values of_weights = random_values(12, 4), added = random_values(10, 5);  // a row for three tokens
     std::vector<std::int32_t> picks(12);

@@ -13,13 +13,11 @@
 #include "executor/cpu/layers/layer.h"
 #include "executor/cpu/stage.h"
 #include "executor/transport/in_process_transport.h"
-#include "kernels/counter_random.h"
+#include "tests/executor/cpu/layers/doubles.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {
 namespace {
-
-using Doubles = std::vector<double>;
 
 /// A mixture's weights, by parameter.
 struct MixtureWeights {
@@ -124,27 +122,6 @@ Result naive_block(const TransformerLayer& layer, const MixtureWeights& weights,
   Result result = naive(layer, weights, normalised(layer, x), sequences, sequence);
   for (std::size_t i = 0; i < x.size(); ++i) result.output[i] += x[i];
   return result;
-}
-
-Doubles numbers(std::int64_t count, std::uint64_t stream, double scale) {
-  Doubles values;
-  for (std::int64_t i = 0; i < count; ++i)
-    values.push_back(static_cast<float>(scale * double(standard_normal({77, stream, static_cast<std::uint64_t>(i)}))));
-  return values;
-}
-
-void copy(const Doubles& from, std::span<float> to) {
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(from[i]);
-}
-
-/// Returns the largest |a - b| over the largest |b|.
-double difference(std::span<const float> a, const Doubles& b) {
-  double worst = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    worst = std::max(worst, std::abs(double(a[i]) - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return worst / largest;
 }
 
 /// Returns [rank] the bytes that a stage of one block keeps after F, on ranks of an expert group with a replica each,

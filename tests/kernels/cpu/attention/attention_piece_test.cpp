@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 namespace plumb::test {
@@ -27,21 +28,27 @@ TEST_CASE("pieces in any order add up to attention in one go, forward and backwa
   // There are 150 tokens, so queries run over more than one block of 64 rows. Keys come in runs of 70, 1 and 79, some
   // of which lie wholly in the future.
   const std::vector<std::int64_t> bounds = {0, 70, 71, 150};
-  for (const std::int64_t window : {0, 20}) {
+  for (const auto& [window, value_size, softcap] :
+       std::vector<std::tuple<std::int64_t, std::int64_t, float>>{{0, 0, 0.0F}, {20, 0, 0.0F}, {0, 5, 0.8F}}) {
     CAPTURE(window);
+    CAPTURE(value_size);
     const AttentionSize size{.batch = 2,
                              .sequence = 150,
                              .heads = 4,
                              .kv_heads = 2,
                              .head_size = 8,
                              .window = window,
-                             .dropout = {.probability = window > 0 ? 0.25 : 0.0, .first_sample = 5}};
-    const std::size_t width = (4 + 2 * 2) * 8, tokens = 2 * 150;
-    const std::vector<float> qkv = waves(tokens * width, 0.37F), doutput = waves(tokens * 32, 0.11F);
-    std::vector<float> keys_values(tokens * 32);
+                             .dropout = {.probability = window > 0 ? 0.25 : 0.0, .first_sample = 5},
+                             .value_size = value_size,
+                             .softcap = softcap};
+    const auto out = static_cast<std::size_t>(size.output_width()), tokens = std::size_t{2 * 150};
+    const auto key_value_width = static_cast<std::size_t>(size.key_value_width());
+    const std::size_t width = static_cast<std::size_t>(size.query_width()) + key_value_width;
+    const std::vector<float> qkv = waves(tokens * width, 0.37F), doutput = waves(tokens * out, 0.11F);
+    std::vector<float> keys_values(tokens * key_value_width);
     const AttentionSlice all{.size = size, .first = 0, .count = 150};
     keep_keys_values(keys_values.data(), qkv.data(), all);
-    std::vector<float> output(tokens * 32), log_sum_exp(2 * 4 * 150), dqkv(qkv.size());
+    std::vector<float> output(tokens * out), log_sum_exp(2 * 4 * 150), dqkv(qkv.size());
     std::vector<float> scratch(static_cast<std::size_t>(attention_scratch_elements(size)));
     attention_forward(output.data(), log_sum_exp.data(), qkv.data(), size, scratch.data());
     attention_backward(dqkv.data(), doutput.data(), qkv.data(), output.data(), log_sum_exp.data(), size,

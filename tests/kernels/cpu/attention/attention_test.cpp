@@ -8,10 +8,10 @@ namespace plumb::test {
 namespace {
 
 std::int64_t qkv_elements(const AttentionSize& size) {
-  return size.batch * size.sequence * (size.heads + 2 * size.kv_heads) * size.head_size;
+  return size.batch * size.sequence * (size.query_width() + size.key_value_width());
 }
 std::int64_t output_elements(const AttentionSize& size) {
-  return size.batch * size.sequence * size.heads * size.head_size;
+  return size.batch * size.sequence * size.output_width();
 }
 
 Values forward(const Values& qkv, const AttentionSize& size) {
@@ -34,7 +34,8 @@ struct Naive {
   std::vector<double> output, dqkv;
 };
 Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
-  const std::int64_t d = z.head_size, width = (z.heads + 2 * z.kv_heads) * d, out_width = z.heads * d;
+  const std::int64_t d = z.head_size, w = z.value_channels(), out_width = z.output_width();
+  const std::int64_t width = z.query_width() + z.key_value_width();
   Naive result{std::vector<double>(output_elements(z)), std::vector<double>(qkv.size())};
   for (std::int64_t b = 0; b < z.batch; ++b)
     for (std::int64_t head = 0; head < z.heads; ++head)
@@ -43,23 +44,29 @@ Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
         const auto query = (b * z.sequence + i) * width + head * d;
         const auto key = [&](std::int64_t j) { return (b * z.sequence + j) * width + (z.heads + kv) * d; };
         const auto value = [&](std::int64_t j) {
-          return (b * z.sequence + j) * width + (z.heads + z.kv_heads + kv) * d;
+          return (b * z.sequence + j) * width + (z.heads + z.kv_heads) * d + kv * w;
         };
-        const auto out = (b * z.sequence + i) * out_width + head * d;
+        const auto out = (b * z.sequence + i) * out_width + head * w;
         const std::int64_t first = z.window > 0 ? std::max<std::int64_t>(0, i - z.window + 1) : 0;
         const double scale = 1 / std::sqrt(double(d));
-        std::vector<double> p(z.sequence, 0), dp(z.sequence, 0);
+        std::vector<double> p(z.sequence, 0), dp(z.sequence, 0), slope(z.sequence, 1);
         double sum = 0, mean = 0;
         for (std::int64_t j = first; j <= i; ++j) {
           double score = 0;
           for (std::int64_t c = 0; c < d; ++c) score += double(qkv[query + c]) * double(qkv[key(j) + c]);
-          sum += p[j] = std::exp(score * scale);
+          score *= scale;
+          if (z.softcap > 0) {
+            const double bounded = std::tanh(score / double(z.softcap));
+            score = double(z.softcap) * bounded;
+            slope[j] = 1 - bounded * bounded;
+          }
+          sum += p[j] = std::exp(score);
         }
         for (std::int64_t j = first; j <= i; ++j) {
           p[j] /= sum;
           float keep = 1;
           if (z.dropout.probability > 0) drop_probabilities(&keep, &keep, z.dropout, b, head, i, j, 1);
-          for (std::int64_t c = 0; c < d; ++c) {
+          for (std::int64_t c = 0; c < w; ++c) {
             result.output[out + c] += keep * p[j] * double(qkv[value(j) + c]);
             dp[j] += keep * double(doutput[out + c]) * double(qkv[value(j) + c]);
             result.dqkv[value(j) + c] += keep * p[j] * double(doutput[out + c]);
@@ -67,7 +74,7 @@ Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
           mean += p[j] * dp[j];
         }
         for (std::int64_t j = first; j <= i; ++j) {
-          const double dscore = p[j] * (dp[j] - mean) * scale;
+          const double dscore = p[j] * (dp[j] - mean) * scale * slope[j];
           for (std::int64_t c = 0; c < d; ++c) {
             result.dqkv[query + c] += dscore * double(qkv[key(j) + c]);
             result.dqkv[key(j) + c] += dscore * double(qkv[query + c]);
@@ -93,6 +100,9 @@ TEST_CASE("attention and its gradient agree with the s^2 reference for full, gro
       {.batch = 1, .sequence = 100, .heads = 1, .kv_heads = 1, .head_size = 4, .window = 1},
       {.batch = 1, .sequence = 70, .heads = 1, .kv_heads = 1, .head_size = 4, .window = 500},
       {.batch = 2, .sequence = 67, .heads = 4, .kv_heads = 2, .head_size = 8, .dropout = {.probability = 0.3}},
+      {.batch = 2, .sequence = 67, .heads = 3, .kv_heads = 3, .head_size = 8, .value_size = 5},
+      {.batch = 1, .sequence = 70, .heads = 4, .kv_heads = 2, .head_size = 4, .value_size = 7, .softcap = 2},
+      {.batch = 2, .sequence = 67, .heads = 2, .kv_heads = 1, .head_size = 8, .window = 30, .softcap = 0.5},
       {.batch = 1,
        .sequence = 90,
        .heads = 2,
@@ -123,6 +133,8 @@ TEST_CASE("slices, forth in order and back in reverse, are attention over the wh
   for (const AttentionSize& size :
        {AttentionSize{.batch = 2, .sequence = 7, .heads = 4, .kv_heads = 2, .head_size = 3},
         AttentionSize{.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 4},
+        AttentionSize{
+            .batch = 1, .sequence = 50, .heads = 2, .kv_heads = 2, .head_size = 4, .value_size = 3, .softcap = 1},
         AttentionSize{.batch = 3, .sequence = 131, .heads = 2, .kv_heads = 2, .head_size = 5, .window = 20},
         AttentionSize{.batch = 2,
         .sequence = 40,
@@ -131,7 +143,7 @@ TEST_CASE("slices, forth in order and back in reverse, are attention over the wh
         .head_size = 4,
         .dropout = {.probability = 0.25, .first_head = 2}}}) {
     const Values qkv = random_values(qkv_elements(size), 5, 2.0F), doutput = random_values(output_elements(size), 6);
-    const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size, out = size.heads * size.head_size;
+    const std::int64_t width = size.query_width() + size.key_value_width(), out = size.output_width();
     // Returns the rows of a slice within those of whole sequences.
     const auto rows_of = [&](const Values& all, const AttentionSlice& slice, std::int64_t columns) {
       Values rows;

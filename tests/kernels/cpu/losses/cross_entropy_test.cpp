@@ -15,13 +15,25 @@ TEST_CASE("equal logits cost the logarithm of the vocabulary") {
 TEST_CASE("the gradient of the cross-entropy agrees with finite differences and is scaled") {
   constexpr std::int64_t kRows = 4, kVocab = 21;
   const std::vector<std::int32_t> targets = {3, 20, 0, 7};
-  Values logits = random_values(kRows * kVocab, 1, 3.0F), gradient = logits;
-  cross_entropy(gradient.data(), targets.data(), kRows, kVocab, 0.25F);
-  const auto objective = [&] {
-    Values scratch = logits;
-    return 0.25 * cross_entropy(scratch.data(), targets.data(), kRows, kVocab, 0.25F);
-  };
-  CHECK(gradient_error(logits, gradient, objective) < kGradientTolerance);
+  for (const float cap : {0.0F, 2.0F}) {
+    CAPTURE(cap);
+    Values logits = random_values(kRows * kVocab, 1, 3.0F), gradient = logits;
+    cross_entropy(gradient.data(), targets.data(), kRows, kVocab, 0.25F, 0, cap);
+    const auto objective = [&] {
+      Values scratch = logits;
+      return 0.25 * cross_entropy(scratch.data(), targets.data(), kRows, kVocab, 0.25F, 0, cap);
+    };
+    CHECK(gradient_error(logits, gradient, objective) < kGradientTolerance);
+  }
+}
+
+TEST_CASE("a softcap bounds the logits by tanh, and one far above them changes nothing") {
+  const std::vector<std::int32_t> targets = {1};
+  Values logits = {30.0F, -30.0F}, same = {0.5F, 0.25F}, plain = same;
+  CHECK(cross_entropy(logits.data(), targets.data(), 1, 2, 1.0F, 0, 2.0F) ==
+        doctest::Approx(std::log1p(std::exp(4.0))));
+  CHECK(cross_entropy(same.data(), targets.data(), 1, 2, 1.0F, 0, 1e4F) ==
+        doctest::Approx(cross_entropy(plain.data(), targets.data(), 1, 2, 1.0F)));
 }
 
 TEST_CASE("columns of padding take no part, and their gradient is 0") {

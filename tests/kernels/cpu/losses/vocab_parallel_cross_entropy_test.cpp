@@ -14,19 +14,21 @@ TEST_CASE("the parts of the vocabulary give the loss and the gradients of the wh
   // 5 rows over 10 tokens, on 1 to 4 ranks. With 3 ranks the last has 2 tokens and 2 columns of padding; with 4, one
   // and 2.
   constexpr std::int64_t rows = 5, vocab = 10;
-  std::vector<float> whole(rows * vocab);
-  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = 4 * std::sin(static_cast<float>(7 * i));
+  std::vector<float> logits(rows * vocab);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = 4 * std::sin(static_cast<float>(7 * i));
   const std::vector<std::int32_t> targets = {0, 9, 4, 3, 8};
-  const std::vector<float> logits = whole;
-  const double expected = cross_entropy(whole.data(), targets.data(), rows, vocab, 0.25F);
-  for (const int ranks : {1, 2, 3, 4}) {
-    CAPTURE(ranks);
+  for (const int variant : {1, 2, 3, 4, 5, 6}) {
+    CAPTURE(variant);
+    const int ranks = variant > 4 ? variant - 3 : variant;
+    const float cap = variant > 4 ? 1.5F : 0.0F;
+    std::vector<float> whole = logits;
+    const double expected = cross_entropy(whole.data(), targets.data(), rows, vocab, 0.25F, 0, cap);
     const std::int64_t columns = (vocab + ranks - 1) / ranks;
     std::vector<std::vector<float>> share(static_cast<std::size_t>(ranks));
     std::vector<float> parts(static_cast<std::size_t>(3 * ranks * rows));
     const auto part_of = [&](int rank) {
       const std::int64_t first = rank * columns;
-      return VocabPart{rows, columns, first, std::clamp<std::int64_t>(vocab - first, 0, columns)};
+      return VocabPart{rows, columns, first, std::clamp<std::int64_t>(vocab - first, 0, columns), cap};
     };
     for (int rank = 0; rank < ranks; ++rank) {
       const VocabPart part = part_of(rank);

@@ -19,15 +19,15 @@ Values without_padding(const Values& padded) {
 }
 
 template <class S>
-void check_cross_entropy() {
+void check_cross_entropy(float cap) {
   std::vector<S> logits = stored<S>(random_values(kLossRows * kLossRow, 1, 8.0F));
   std::vector<std::int32_t> targets;
   for (std::int32_t row = 0; row < kLossRows; ++row)
     targets.push_back(static_cast<std::int32_t>(row * 97 % kLossColumns));
   Values gradient = without_padding(widened_all(logits));
-  const double loss = cross_entropy(gradient.data(), targets.data(), kLossRows, kLossColumns, 0.25F);
+  const double loss = cross_entropy(gradient.data(), targets.data(), kLossRows, kLossColumns, 0.25F, 0, cap);
   Values losses(kLossRows);
-  const VocabPart part{.rows = kLossRows, .columns = kLossRow, .first = 0, .valid = kLossColumns};
+  const VocabPart part{.rows = kLossRows, .columns = kLossRow, .first = 0, .valid = kLossColumns, .softcap = cap};
   run_on_host(simt::CrossEntropy<S>{losses.data(), logits.data(), targets.data(), part, 0.25F}, kBlocks, kLanes);
   double own_loss = 0;
   for (const float each : losses) own_loss += static_cast<double>(each);
@@ -41,9 +41,11 @@ void check_cross_entropy() {
 }  // namespace
 
 TEST_CASE("GPU cross-entropy agrees with the CPU's") {
-  check_cross_entropy<float>();
-  check_cross_entropy<Bf16>();
-  check_cross_entropy<Fp16>();
+  for (const float cap : {0.0F, 5.0F}) {
+    check_cross_entropy<float>(cap);
+    check_cross_entropy<Bf16>(cap);
+    check_cross_entropy<Fp16>(cap);
+  }
 }
 
 }  // namespace plumb::test
