@@ -55,8 +55,8 @@ std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts =
 
 /// A part of a layer that is only priced, and the size without it. Both are empty if executors run the layer.
 struct MissingKernels {
-  std::string_view part;    ///< e.g. "latent attention"
-  std::string_view remedy;  ///< e.g. "kv_rank 0", by the names in kinds.h
+  std::string_view part;    ///< e.g. "a bias on its picks"
+  std::string_view remedy;  ///< e.g. "selection_bias false", by the names in kinds.h
 };
 
 /// Returns the first part of a layer that this version's executors do not run.

@@ -67,7 +67,8 @@ enum class KernelKind : std::uint8_t {
   kSgd,             ///< {elements}: one momentum
   kLion,            ///< {elements}: one momentum
   kAdafactor,       ///< {matrices, rows, columns}; rows 0: a vector
-  // Kinds that are only priced. They belong to latent attention, whose values have another size than its keys.
+  // Kinds of latent attention, whose values have another size than its keys. The CPU runs them, and calibrations do not
+  // measure them.
   kLatentAttentionForward,   ///< {b, s, a, size of queries and keys, size of values, window}
   kLatentAttentionBackward,  ///< the forward's shape
   /// {tokens, a, size of queries and keys, turned channels, size of values}: joins each head's queries, keys and values;
