@@ -81,9 +81,19 @@ struct EmbeddingBackward {
       const std::int64_t first = item / stretches, c = item % stretches * thread.lanes() + thread.lane();
       const std::int32_t count = occurrences[first];
       if (count == 0 || c >= size.columns) continue;
-      float& to = dtable[std::int64_t{tokens[order[first]]} * size.columns + c];
+      const std::int32_t* places = order + first;
+      const auto element = [&](std::int32_t i) { return widened(dy[std::int64_t{places[i]} * size.columns + c]); };
+      float& to = dtable[std::int64_t{tokens[places[0]]} * size.columns + c];
       float sum = to;
-      for (std::int32_t i = 0; i < count; ++i) sum += widened(dy[std::int64_t{order[first + i]} * size.columns + c]);
+      // A frequent token has thousands of rows, so that several are on their way at a time.
+      constexpr std::int32_t kAtOnce = 8;
+      std::int32_t i = 0;
+      for (; i + kAtOnce <= count; i += kAtOnce) {
+        float values[kAtOnce];
+        for (std::int32_t j = 0; j < kAtOnce; ++j) values[j] = element(i + j);
+        for (const float value : values) sum += value;
+      }
+      for (; i < count; ++i) sum += element(i);
       to = sum;
     }
   }

@@ -12,8 +12,8 @@ namespace {
 
 template <class S>
 void check_embedding() {
-  constexpr EmbeddingSize kSize{.tokens = 21, .sequence = 7, .columns = 93};
-  constexpr std::int64_t kVocabulary = 5;  // every token comes several times
+  constexpr EmbeddingSize kSize{.tokens = 63, .sequence = 7, .columns = 93};
+  constexpr std::int64_t kVocabulary = 5;  // every token comes more often than rows are read at once
   std::vector<std::int32_t> tokens;
   for (int t = 0; t < kSize.tokens; ++t) tokens.push_back(t % 9 == 8 ? -1 : t * 3 % static_cast<int>(kVocabulary));
   const std::vector<S> table = stored<S>(random_values(kVocabulary * kSize.columns, 1)),
