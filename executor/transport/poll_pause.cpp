@@ -1,0 +1,15 @@
+#include "executor/transport/poll_pause.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace plumb { inline namespace executor {
+
+void PollPause::pause() {
+  constexpr std::chrono::microseconds kLongest{200};
+  if (std::chrono::steady_clock::now() - start_ < eager_) return;
+  std::this_thread::sleep_for(next_);
+  next_ = std::min(2 * next_, kLongest);
+}
+
+}}  // namespace plumb::executor
