@@ -3,18 +3,35 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
+#include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_kernels.h"
+#include "executor/transport/poll_pause.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor { namespace cuda {
+namespace {
+
+/// Room for the code of kernels, ours and cuBLASLt's, which CUDA loads when they are first launched.
+constexpr std::int64_t kLoadedCodeBytes = std::int64_t{64} << 20U;
+constexpr int kLaunchesOfWork = 4;      // one piece of work has one to five
+constexpr int kLaunchesOfExchange = 8;  // kernels, events and waits that NCCL may put on a stream
+
+/// Priority of a stream. What ranks exchange goes before compute, so that it takes the SMs that become free, and ends
+/// early. Lower numbers go first.
+int priority_of(DeviceStream stream) {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the GPU");
+  return stream == DeviceStream::kCompute ? least : greatest;
+}
+
+}  // namespace
+
 CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how, LinkedCalls* links)
     : device_(device), half_(half), how_(std::move(how)), links_(links) {
   if (links != nullptr && how_.graph)
@@ -48,7 +65,7 @@ CudaMachine::~CudaMachine() {
 }
 
 std::string CudaMachine::sharing() const {
-  if (lanes_.size() <= kDeviceStreamCount) return fmt::format("all {} SMs", all_multiprocessors_);
+  if (products_.size() <= 1) return fmt::format("all {} SMs", all_multiprocessors_);
   if (contexts_ == nullptr) return fmt::format("streams on all {} SMs", all_multiprocessors_);
   if (contexts_->empty()) return fmt::format("streams on all {} SMs ({})", all_multiprocessors_, contexts_->refused());
   return fmt::format("green contexts of {} SMs", fmt::join(contexts_->multiprocessors(), " and "));
@@ -61,7 +78,7 @@ std::int64_t CudaMachine::free_bytes() const {
 }
 
 std::int64_t CudaMachine::own_bytes(int ranks) const {
-  return ranks * static_cast<std::int64_t>(kProductWorkspaceBytes);
+  return kLoadedCodeBytes + ranks * static_cast<std::int64_t>(kProductWorkspaceBytes);
 }
 
 std::byte* CudaMachine::allocate(std::int64_t bytes) {
@@ -91,23 +108,15 @@ void CudaMachine::download(std::span<std::byte> to, const void* from) {
   check(cudaMemcpy(to.data(), from, to.size(), cudaMemcpyDeviceToHost), "a copy from the GPU");
 }
 
-void CudaMachine::prepare(int ranks, std::size_t calls) {
+void CudaMachine::prepare(std::span<const DeviceLane> lanes, std::size_t calls) {
+  const int ranks = lanes.back().rank + 1;
   if (how_.parts && ranks > 1) contexts_ = std::make_unique<GreenContexts>(device_, ranks, how_.shares);
   const bool in_parts = contexts_ != nullptr && !contexts_->empty();
-  for (int rank = 0; rank < ranks; ++rank) {
-    const int own = in_parts ? contexts_->multiprocessors()[static_cast<std::size_t>(rank)] : 0;
-    MatrixProducts& products = *products_.emplace_back(std::make_unique<MatrixProducts>(stored_type(half_), own));
-    for (int stream = 0; stream < kDeviceStreamCount; ++stream) {
-      Lane& lane = lanes_.emplace_back();
-      if (in_parts)
-        lane.stream = contexts_->make_stream(rank);
-      else
-        check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "a stream");
-      lane.kernels = make_cuda_kernels(half_, products, lane.stream, in_parts ? own : all_multiprocessors_);
-      if (how_.graph) check(cudaEventCreateWithFlags(&lane.joins, cudaEventDisableTiming), "an event");
-      if (static_cast<DeviceStream>(stream) == DeviceStream::kCompute) products.settle(lane.stream);
-    }
-  }
+  for (int rank = 0; rank < ranks; ++rank)
+    products_.push_back(std::make_unique<MatrixProducts>(
+        stored_type(half_), in_parts ? contexts_->multiprocessors()[static_cast<std::size_t>(rank)] : 0));
+  lanes_ = std::vector<Lane>(static_cast<std::size_t>(ranks) * kDeviceStreamCount);
+  for (const DeviceLane& lane : lanes) settle(lane, in_parts);
   events_.resize(calls);
   for (CallEvents& events : events_) {
     check(cudaEventCreate(&events.start), "an event");
@@ -121,19 +130,38 @@ void CudaMachine::prepare(int ranks, std::size_t calls) {
   check(cudaDeviceSynchronize(), "the GPU");
 }
 
+/// Makes the stream of a lane, and all that belongs to it.
+void CudaMachine::settle(DeviceLane of, bool in_parts) {
+  Lane& lane = lanes_[lane_of(of.rank, of.stream)];
+  MatrixProducts& products = *products_[static_cast<std::size_t>(of.rank)];
+  const int priority = priority_of(of.stream);
+  if (in_parts)
+    lane.stream = contexts_->make_stream(of.rank, priority);
+  else
+    check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, priority), "a stream");
+  const int own = in_parts ? contexts_->multiprocessors()[static_cast<std::size_t>(of.rank)] : all_multiprocessors_;
+  lane.kernels = make_cuda_kernels(half_, products, lane.stream, own);
+  lane.ahead.settle();
+  if (how_.graph) check(cudaEventCreateWithFlags(&lane.joins, cudaEventDisableTiming), "an event");
+  if (of.stream == DeviceStream::kCompute) products.settle(lane.stream);
+}
+
 void CudaMachine::begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) {
   nvtxRangePushA(name);
   has_range_ = true;
   if (index == 0 && how_.graph && replays_ == 1) begin_capture();
   call_ = index;
   calls_ = index + 1;
-  lane_ = static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
+  lane_ = lane_of(rank, stream);
   if (links_ != nullptr)
     links_->begin_call(static_cast<int>(lane_), name);
   else
     watch_.begin(static_cast<int>(lane_), fmt::format("rank {}, {}", rank, name));
   has_started_ = false;
+  if (index == 0) ends_ = 0;
   Lane& lane = lanes_[lane_];
+  assert(lane.stream != nullptr);
+  make_room(kLaunchesOfWork);
   if (captures_ && !std::exchange(lane.in_capture, true)) check(cudaStreamWaitEvent(lane.stream, forks_), "a capture");
 }
 
@@ -153,6 +181,24 @@ void CudaMachine::record(cudaEvent_t moment) {
           "an event");
 }
 
+void CudaMachine::record_end(std::size_t call) {
+  record(events_[call].end);
+  ends_ = call + 1;
+}
+
+/// Waits, where the host is far ahead, until the lane has room for some launches. In a capture nothing is launched.
+void CudaMachine::make_room(int launches) {
+  if (captures_) return;
+  RunAhead& ahead = lanes_[lane_].ahead;
+  bool is_marked = false;
+  try {
+    is_marked = ahead.add(lanes_[lane_].stream, launches);
+  } catch (const RunError& fault) {
+    throw RunError(text_of_fault(fault.what()));
+  }
+  if (is_marked) wait_until([&ahead] { return ahead.has_room(); });
+}
+
 void CudaMachine::start_call() {
   if (!has_started_) record(events_[call_].start);
   has_started_ = true;
@@ -160,6 +206,7 @@ void CudaMachine::start_call() {
 
 DeviceKernels& CudaMachine::kernels() {
   start_call();
+  make_room(kLaunchesOfWork);
   return *lanes_[lane_].kernels;
 }
 
@@ -168,7 +215,7 @@ void CudaMachine::end_call() {
   if (in_group_)
     ends_of_group_.emplace_back(call_, lane_);
   else
-    record(events_[call_].end);
+    record_end(call_);
   if (captures_) require(cudaEventRecord(events_[call_].done, lanes_[lane_].stream), "an event");
   nvtxRangePop();
   has_range_ = false;
@@ -197,6 +244,7 @@ void CudaMachine::join(const DeviceGroups& groups) {
 void CudaMachine::exchange(const DeviceExchange& exchange) {
   if (links_ == nullptr) return DeviceMachine::exchange(exchange);
   start_call();
+  make_room(kLaunchesOfExchange);
   links_->exchange(exchange, lanes_[lane_].stream, [this](std::size_t call) { return has_ended(call); });
 }
 
@@ -210,10 +258,11 @@ void CudaMachine::begin_group() {
 void CudaMachine::end_group() {
   if (links_ == nullptr) return DeviceMachine::end_group();
   in_group_ = false;
+  make_room(kLaunchesOfExchange);
   links_->end_group([this](std::size_t call) { return has_ended(call); });
   for (const auto& [call, lane] : ends_of_group_) {
     lane_ = lane;
-    record(events_[call].end);
+    record_end(call);
   }
 }
 
@@ -242,17 +291,19 @@ void CudaMachine::end_capture() {
 }
 
 bool CudaMachine::has_ended(std::size_t call) const {
+  if (call >= ends_) return false;  // its event has the moment of the last replay
   const cudaError_t state = cudaEventQuery(events_[call].end);
   if (state != cudaErrorNotReady) check(state, "a kernel of the replay");
   return state == cudaSuccess;
 }
 
 /// Waits by asking, since the device gives no more information once a kernel has failed.
-void CudaMachine::wait_for_calls() {
+void CudaMachine::wait_until(const std::function<bool()>& is_over) {
+  const auto has_ended = [this](std::size_t call) { return this->has_ended(call); };
+  if (links_ != nullptr) return links_->wait_until(is_over, has_ended);
   try {
-    while (!watch_.is_over())
-      if (!watch_.advance([this](std::size_t call) { return has_ended(call); }))
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    for (PollPause pause; !is_over(); pause.pause())
+      if (watch_.advance(has_ended)) pause.restart();
   } catch (const RunError& fault) {
     throw RunError(text_of_fault(fault.what()));
   }
@@ -264,7 +315,7 @@ std::vector<CallTimes> CudaMachine::finish() {
   if (links_ != nullptr)
     links_->finish([this](std::size_t call) { return has_ended(call); });
   else if (launched_ == nullptr)
-    wait_for_calls();
+    wait_until([this] { return watch_.is_over(); });
   require(cudaDeviceSynchronize(), "a kernel of the replay");
   watch_.clear();
   ++replays_;

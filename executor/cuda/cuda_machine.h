@@ -7,13 +7,16 @@
 
 #include <cuda_runtime.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "executor/cuda/green_contexts.h"
 #include "executor/cuda/matrix_products.h"
+#include "executor/cuda/run_ahead.h"
 #include "executor/device/cuda_library.h"
 #include "executor/device/device_machine.h"
 #include "executor/nccl/call_watch.h"
@@ -40,7 +43,7 @@ class CudaMachine : public DeviceMachine {
   std::byte* allocate_on_host(std::int64_t bytes) override;
   void upload(void* to, std::span<const std::byte> from) override;
   void download(std::span<std::byte> to, const void* from) override;
-  void prepare(int ranks, std::size_t calls) override;
+  void prepare(std::span<const DeviceLane> lanes, std::size_t calls) override;
   bool keeps_replay() const override { return launched_ != nullptr; }
   void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) override;
   void wait_for(std::size_t earlier) override;
@@ -55,8 +58,9 @@ class CudaMachine : public DeviceMachine {
 
  private:
   struct Lane {
-    cudaStream_t stream = nullptr;
+    cudaStream_t stream = nullptr;  // null: the lane has no calls
     std::unique_ptr<DeviceKernels> kernels;
+    RunAhead ahead;
     cudaEvent_t joins = nullptr;  // the end of its last call in a capture
     bool in_capture = false;
   };
@@ -67,13 +71,19 @@ class CudaMachine : public DeviceMachine {
 
   /// Works as check(), and adds the calls under way to the text of the error.
   void require(cudaError_t error, const char* what) const;
+  static std::size_t lane_of(int rank, DeviceStream stream) {
+    return static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
+  }
+  void settle(DeviceLane of, bool in_parts);
   void start_call();
+  void make_room(int launches);
+  void wait_until(const std::function<bool()>& is_over);
   void record(cudaEvent_t moment);
+  void record_end(std::size_t call);
   void begin_capture();
   void join_capture();
   void end_capture();
   bool has_ended(std::size_t call) const;
-  void wait_for_calls();
 
   const int device_;
   const std::optional<HalfFormat> half_;
@@ -87,6 +97,7 @@ class CudaMachine : public DeviceMachine {
   std::vector<CallEvents> events_;
   std::size_t call_ = 0;
   std::size_t calls_ = 0;  // calls of the replay so far, or of the whole replay where it is a graph
+  std::size_t ends_ = 0;   // calls of the replay whose ends are recorded
   std::size_t lane_ = 0;
   bool has_started_ = false;
   bool in_group_ = false;

@@ -52,11 +52,13 @@ NcclId CudaNcclPort::make_id() {
   return id;
 }
 
-NcclPort::Communicator CudaNcclPort::begin_communicator(const NcclId& id, int member, int members) {
+NcclPort::Communicator CudaNcclPort::begin_communicator(const NcclId& id, int member, int members,
+                                                        const NcclConfig& how) {
   ncclUniqueId same{};
   std::memcpy(same.internal, id.bytes.data(), sizeof same.internal);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = how.blocks ? 1 : 0;
+  if (how.most_blocks > 0) config.maxCTAs = how.most_blocks;
   ncclComm_t comm = nullptr;
   const ncclResult_t begun = nccl().comm_init_rank(&comm, members, same, member, &config);
   if (begun != ncclSuccess && begun != ncclInProgress && comm != nullptr) nccl().comm_abort(comm);
@@ -79,8 +81,16 @@ void CudaNcclPort::destroy(Communicator communicator) {
   check(nccl().comm_destroy(comm_of(communicator)), "NCCL");
 }
 
-void CudaNcclPort::abort(Communicator communicator) noexcept {
-  nccl().comm_abort(comm_of(communicator));
+void CudaNcclPort::abort(std::span<const Communicator> communicators) noexcept {
+  nccl().group_start();
+  for (const Communicator communicator : communicators) nccl().comm_abort(comm_of(communicator));
+  nccl().group_end();
+}
+
+std::int64_t CudaNcclPort::free_bytes() {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "the GPU's memory");
+  return static_cast<std::int64_t>(free);
 }
 
 void CudaNcclPort::group_start() {

@@ -15,11 +15,12 @@ class CudaNcclPort : public NcclPort {
   CudaNcclPort() { nccl(); }
 
   NcclId make_id() override;
-  Communicator begin_communicator(const NcclId& id, int member, int members) override;
+  Communicator begin_communicator(const NcclId& id, int member, int members, const NcclConfig& config) override;
   bool is_settled(Communicator communicator) override;
   void finalize(Communicator communicator) override;
   void destroy(Communicator communicator) override;
-  void abort(Communicator communicator) noexcept override;
+  void abort(std::span<const Communicator> communicators) noexcept override;
+  std::int64_t free_bytes() override;
   void group_start() override;
   void group_end() override;
   void send(const Call& call) override;

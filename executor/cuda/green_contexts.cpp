@@ -97,10 +97,10 @@ bool GreenContexts::make(int device, int ranks, const std::vector<int>& shares) 
   return true;
 }
 
-cudaStream_t GreenContexts::make_stream(int rank) const {
+cudaStream_t GreenContexts::make_stream(int rank, int priority) const {
   CUstream stream = nullptr;
   const CUresult result =
-      driver_->create_stream(&stream, contexts_[static_cast<std::size_t>(rank)], CU_STREAM_NON_BLOCKING, 0);
+      driver_->create_stream(&stream, contexts_[static_cast<std::size_t>(rank)], CU_STREAM_NON_BLOCKING, priority);
   if (result != CUDA_SUCCESS)
     throw RunError(fmt::format("a stream of a green context: the driver's error {}", static_cast<int>(result)));
   return stream;

@@ -26,8 +26,8 @@ class GreenContexts {
   const std::string& refused() const { return refused_; }
   const std::vector<int>& multiprocessors() const { return multiprocessors_; }  ///< [rank]
 
-  /// Makes a stream in the context of a rank. Throws RunError if the driver refuses.
-  cudaStream_t make_stream(int rank) const;
+  /// Makes a stream in the context of a rank, with a priority of CUDA's. Throws RunError if the driver refuses.
+  cudaStream_t make_stream(int rank, int priority) const;
 
  private:
   struct Driver;

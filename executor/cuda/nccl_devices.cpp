@@ -38,15 +38,17 @@ NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
                     "GPU; leave --ranks away",
                     ranks, count));
   for (int rank = 0; rank < (ranks > 0 ? ranks : count); ++rank) gpus_.push_back(std::make_unique<Gpu>());
-  const NcclId id = port_.make_id();
   on_all([&](int rank, Gpu& gpu) {
     gpu.device = rank;
-    gpu.communicator = std::make_unique<NcclCommunicatorHandle>(
-        port_, id, rank, this->ranks(), fmt::format("rank {}", rank),
-        NcclPatience{.timeout = kTimeout, .stop_if_told = [this] { stop_if_failed(); }});
     check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "a stream");
     for (float** buffer : {&gpu.from, &gpu.to})
       check(cudaMalloc(reinterpret_cast<void**>(buffer), static_cast<std::size_t>(most_bytes)), "a buffer");
+  });
+  const NcclId id = port_.make_id();
+  on_all([&](int rank, Gpu& gpu) {  // none of the threads has failed, so that all of them come
+    gpu.communicator = std::make_unique<NcclCommunicatorHandle>(
+        port_, id, rank, this->ranks(), NcclConfig{.blocks = true}, fmt::format("rank {}", rank),
+        NcclPatience{.timeout = kTimeout, .stop_if_told = [this] { stop_if_failed(); }});
   });
 }
 
@@ -148,10 +150,7 @@ Seconds NcclGpus::run(const NcclRound& round, int times) {
   on_all(
       [&](int rank, Gpu& gpu) {
         const auto start = Moment::now();
-        for (int time = 0; time < times; ++time) {
-          launch(rank, gpu, round);
-          gpu.communicator->settle("it is launched");
-        }
+        for (int time = 0; time < times; ++time) launch(rank, gpu, round);
         wait(gpu);
         took[static_cast<std::size_t>(rank)] = Moment::now() - start;
       },
@@ -171,16 +170,12 @@ std::vector<OverlapTimes> NcclGpus::overlap(const OverlapWork& work) {
   on_all(
       [&](int rank, Gpu& gpu) {
         ProductLane& products = *gpu.products;
-        const auto exchange = [&](const NcclRound& round) {
-          launch(rank, gpu, round);
-          gpu.communicator->settle("it is launched");  // the events below are recorded after the launch
-        };
         products.multiply(work.lead);
         products.let_follow(gpu.stream);
-        exchange(meeting);  // all devices begin together
+        launch(rank, gpu, meeting);  // all devices begin together
         products.begin(gpu.stream);
         products.multiply(work.products);
-        if (work.round) exchange(*work.round);
+        if (work.round) launch(rank, gpu, *work.round);
         products.end(gpu.stream);
         wait(gpu);
         OverlapTimes& own = times[static_cast<std::size_t>(rank)];

@@ -1,5 +1,6 @@
 #pragma once
-// The GPUs of this process under NCCL, with a thread each; measure_nccl() times them.
+// The GPUs of this process under NCCL, with a thread each; measure_nccl() times them. Their communicators block, since a
+// launch on one that does not goes through a thread of NCCL's, and what that takes would stand in every time.
 
 #include <atomic>
 #include <barrier>

@@ -30,7 +30,7 @@ class DeviceMachine {
   /// Bytes that can be allocated now.
   virtual std::int64_t free_bytes() const = 0;
 
-  /// Bytes that prepare() takes for so many ranks besides.
+  /// Bytes that prepare() and the first replay take for so many ranks besides.
   virtual std::int64_t own_bytes(int) const { return 0; }
 
   /// Returns memory of zeros, which stays until the machine goes. Throws RunError if there is not as much.
@@ -43,11 +43,11 @@ class DeviceMachine {
   virtual void upload(void* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const void* from) = 0;
 
-  /// Makes streams for that many ranks, and room for the events of that many calls, before the first replay. A replay
-  /// may have fewer calls.
-  virtual void prepare(int ranks, std::size_t calls) = 0;
+  /// Makes the streams of the ranks, which are numbered from 0 on, and room for the events of that many calls, before
+  /// the first replay. A replay may have fewer calls. lanes: the streams that calls go on, in ascending order.
+  virtual void prepare(std::span<const DeviceLane> lanes, std::size_t calls) = 0;
 
-  // A replay: begin_call, wait_for as often as it takes, kernels, end_call; nothing waits on the host.
+  // A replay: begin_call, wait_for as often as it takes, kernels for each piece of work, end_call.
 
   /// True if the machine has kept the last replay's calls (as a graph) and does the same again at finish(): then none
   /// are to be made.
@@ -57,6 +57,8 @@ class DeviceMachine {
   virtual void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) = 0;
   /// Makes the call wait for the end of an earlier one.
   virtual void wait_for(std::size_t earlier) = 0;
+  /// Returns the kernels of the call's stream, to enqueue a few. It waits where the host is far ahead of the device, and
+  /// throws RunError, with the place, if the device or another rank has failed meanwhile.
   virtual DeviceKernels& kernels() = 0;
   virtual void end_call() = 0;
 
@@ -64,7 +66,7 @@ class DeviceMachine {
   virtual std::string text_of_fault(const std::string& reason) const { return reason; }
 
   // A machine can be one rank of several that are a machine each (a GPU with NCCL between them). Then prepare() is told
-  // of one rank, all calls are of rank 0, and ranks meet through exchange(). Ranks that share a machine do not need it:
+  // of rank 0 alone, all calls are of rank 0, and ranks meet through exchange(). Ranks that share a machine do not need it:
   // they read and write each other's memory by kernels, behind each other's calls.
 
   /// Makes the communicators in which the rank is a member, in ascending order, before the first replay and after

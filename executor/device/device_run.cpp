@@ -66,7 +66,10 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
                                .joint = joint_,
                                .joint_call = waits_for_all_ ? joint_.find(calls_) : std::nullopt};
   recorded_.emplace(record_calls(inputs, groups_));
-  machine_.prepare(world_.is_one_rank() ? 1 : world_.ranks(), recorded_->world().calls.size());
+  std::vector<DeviceLane> lanes = lanes_of(recorded_->world());
+  if (own_rank)
+    for (DeviceLane& lane : lanes) lane.rank = 0;
+  machine_.prepare(lanes, recorded_->world().calls.size());
   if (own_rank) machine_.join({.communicators = groups_.take(), .rank = *own_rank, .ranks = world_.ranks()});
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +10,12 @@
 #include "executor/transport/transport.h"
 
 namespace plumb { inline namespace executor {
+
+void set_cuda_environment(bool meets_others) {
+  constexpr int kKeepsTheUsers = 0;
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeepsTheUsers);
+  if (meets_others) setenv("CUDA_MODULE_LOADING", "EAGER", kKeepsTheUsers);
+}
 
 const CudaLibrary& open_cuda_library(const std::string& folder, const std::string& version) {
   constexpr const char* kName = "libplumb_cuda.so";

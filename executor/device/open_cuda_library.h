@@ -8,6 +8,12 @@
 
 namespace plumb { inline namespace executor {
 
+/// Sets, for the first call of CUDA and unless the user has set them, CUDA_DEVICE_MAX_CONNECTIONS to 32, so that no two
+/// streams of a rank share a hardware queue, and, for a rank that meets ranks of other processes, CUDA_MODULE_LOADING to
+/// EAGER: code that is loaded when a kernel is first launched may wait for the device, and so for kernels of NCCL whose
+/// peers wait, too ("CUDA C++ Programming Guide, Lazy Loading").
+void set_cuda_environment(bool meets_others);
+
 /// Returns the library of this version of Plumb, looked for in `folder` first and then where the system looks. Throws
 /// RunError, with the remedy, if it is missing, does not open or is of another version.
 const CudaLibrary& open_cuda_library(const std::string& folder, const std::string& version);

@@ -34,8 +34,8 @@ DeviceGroupTable::DeviceGroupTable(const TrainingPlan& plan) {
 }
 
 std::int32_t DeviceGroupTable::channel(MessageKind kind, int source, int destination) {
-  return communicators_.number_of(kind == MessageKind::kActivation ? "activations" : "gradients",
-                                  {source, destination});
+  return communicators_.number_of(kind == MessageKind::kActivation ? "activations" : "gradients", {source, destination},
+                                  true);
 }
 
 }}  // namespace plumb::executor

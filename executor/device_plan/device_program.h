@@ -7,6 +7,7 @@
 // A stream runs its calls in the order of the list. A wait is an event that is recorded behind the call that is waited
 // for. That call stands earlier in the list, since a wait for an event that is not recorded yet would not wait.
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,14 @@ enum class DeviceStream : std::uint8_t {
   kReceiveGradient,    ///< RECV_B
 };
 inline constexpr int kDeviceStreamCount = 7;
+
+/// A stream of a rank.
+struct DeviceLane {
+  int rank = 0;
+  DeviceStream stream = DeviceStream::kCompute;
+
+  auto operator<=>(const DeviceLane&) const = default;
+};
 
 struct DeviceWait {
   static constexpr int kEnd = -1;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "executor/device_plan/call_clocks.h"
@@ -132,6 +133,15 @@ class Expansion {
 
 WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks) {
   return Expansion(pipeline, std::move(tracks), ranks).expand();
+}
+
+std::vector<DeviceLane> lanes_of(const WorldProgram& world) {
+  std::set<DeviceLane> lanes;
+  for (const std::vector<CallTrack>& tracks : world.tracks)
+    for (const CallTrack& track : tracks)
+      for (std::size_t piece = 0; piece < track.pieces.size(); ++piece)
+        lanes.insert({track.rank, track.stream_of(piece)});
+  return {lanes.begin(), lanes.end()};
 }
 
 }}  // namespace plumb::executor

@@ -50,6 +50,9 @@ struct WorldProgram {
   int ranks = 1;
 };
 
+/// Returns the streams that have calls, in ascending order.
+std::vector<DeviceLane> lanes_of(const WorldProgram& world);
+
 /// Expands the program. `pipeline` has all of its waits (DeviceWaits::kAll). `ranks`: size of the world.
 WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks);
 

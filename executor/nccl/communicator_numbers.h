@@ -21,7 +21,7 @@ struct NcclSeat {
 class CommunicatorNumbers {
  public:
   /// Returns the number of the communicator with this purpose and these ranks, which is a new one on the first call.
-  std::int32_t number_of(const std::string& name, const std::vector<int>& ranks);
+  std::int32_t number_of(const std::string& name, const std::vector<int>& ranks, bool is_channel = false);
 
   std::vector<NcclCommunicator> take() { return std::move(list_); }
 

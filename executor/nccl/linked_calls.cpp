@@ -2,11 +2,11 @@
 
 #include <chrono>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "executor/transport/poll_pause.h"
 #include "executor/transport/transport.h"
 
 namespace plumb { inline namespace executor {
@@ -15,12 +15,13 @@ LinkedCalls::LinkedCalls(NcclPort& port, RankBoard& board, NcclElement stored, S
     : port_(port),
       board_(board),
       stored_(stored),
-      patience_({.timeout = timeout, .stop_if_told = [&board] { stop_if_told(board); }}) {}
+      patience_({.timeout = timeout, .stop_if_told = [&board] { stop_if_told(board); }}),
+      communicators_(port) {}
 
 void LinkedCalls::join(const DeviceGroups& groups) {
   groups_ = groups;
   const std::vector<NcclId> ids = hand_out_ids(board_, groups_.communicators, port_);
-  communicators_ = join_communicators(port_, groups_.communicators, groups_.rank, ids, patience_);
+  communicators_.join(groups_.communicators, groups_.rank, ids, patience_);
 }
 
 void LinkedCalls::begin_call(int stream, const char* name) {
@@ -61,7 +62,7 @@ void LinkedCalls::end_group(const HasEnded& has_ended) {
 void LinkedCalls::make(const Enqueued& one) {
   const DeviceExchange& exchange = *one.exchange;
   const NcclCommunicator& group = groups_.communicators[static_cast<std::size_t>(exchange.communicator)];
-  const NcclPort::Communicator communicator = communicators_.at(exchange.communicator)->get();
+  const NcclPort::Communicator communicator = communicators_.at(exchange.communicator).get();
   const bool is_pairs = exchange.pairs != DevicePairs::kNone;
   const NcclCall call = call_of(exchange);
   const NcclPlaces places{.from = is_pairs ? exchange.outgoing : exchange.values,
@@ -77,12 +78,16 @@ void LinkedCalls::make(const Enqueued& one) {
 
 void LinkedCalls::launch(const std::vector<Enqueued>& together, const HasEnded& has_ended) {
   try {
-    if (together.size() > 1) port_.group_start();
-    for (const Enqueued& one : together) make(one);
-    if (together.size() > 1) port_.group_end();
-    for (const Enqueued& one : together) communicators_.at(one.exchange->communicator)->settle("it is launched");
+    const auto make_all = [&] {
+      for (const Enqueued& one : together) make(one);
+    };
+    if (together.size() > 1)
+      port_.in_group(make_all);
+    else
+      make_all();
+    for (const Enqueued& one : together) communicators_.at(one.exchange->communicator).settle("it is launched");
   } catch (const RunAborted&) {
-    communicators_.clear();
+    communicators_.abort();
     throw;
   } catch (const RunError& error) {
     look_again(has_ended, watch_.size() - together.size());
@@ -90,36 +95,43 @@ void LinkedCalls::launch(const std::vector<Enqueued>& together, const HasEnded& 
   }
 }
 
-void LinkedCalls::finish(const HasEnded& has_ended) {
+void LinkedCalls::wait_until(const std::function<bool()>& is_over, const HasEnded& has_ended) {
   auto end = std::chrono::steady_clock::now() + patience_.timeout;
+  PollPause pause;
   while (true) {
     try {
-      if (watch_.advance(has_ended)) end = std::chrono::steady_clock::now() + patience_.timeout;
+      if (watch_.advance(has_ended)) {
+        end = std::chrono::steady_clock::now() + patience_.timeout;
+        pause.restart();
+      }
+      if (is_over()) return;
     } catch (const RunError& error) {
       fail(watch_.under_way(), error.what());
     }
-    if (watch_.is_over()) break;
     try {
-      for (const auto& [number, communicator] : communicators_) communicator->poll("its calls run");
+      communicators_.poll();
       patience_.stop_if_told();
       if (std::chrono::steady_clock::now() > end)
         throw RunError(fmt::format("for {:g} s nothing has come of it", patience_.timeout.count()));
     } catch (const RunAborted&) {
-      communicators_.clear();
+      communicators_.abort();
       throw;
     } catch (const RunError& error) {
       look_again(has_ended, watch_.size());
       const std::optional<std::size_t> at = watch_.stuck();
       fail(at ? watch_.text_of(*at) : "", error.what());
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    pause.pause();
   }
+}
+
+void LinkedCalls::finish(const HasEnded& has_ended) {
+  wait_until([this] { return watch_.is_over(); }, has_ended);
   watch_.clear();
 }
 
 void LinkedCalls::leave() {
-  for (const auto& [number, communicator] : communicators_) communicator->finish();
-  communicators_.clear();
+  communicators_.finish();
 }
 
 std::string LinkedCalls::text_of_fault(const std::string& reason) {
@@ -144,7 +156,7 @@ std::string LinkedCalls::told(const std::string& calls, const std::string& reaso
 
 void LinkedCalls::fail(const std::string& calls, const std::string& reason) {
   const std::string text = told(calls, reason);
-  communicators_.clear();
+  communicators_.abort();
   throw RunError(text);
 }
 

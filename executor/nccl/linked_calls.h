@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "executor/device_plan/device_exchange.h"
 #include "executor/nccl/call_watch.h"
+#include "executor/nccl/joined_communicators.h"
 #include "executor/nccl/nccl_collective.h"
 #include "executor/nccl/nccl_port.h"
 #include "executor/nccl/rank_board.h"
@@ -38,11 +38,13 @@ class LinkedCalls {
   void exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended);
   void begin_group() { in_group_ = true; }
   void end_group(const HasEnded& has_ended);
+  /// Watches the calls until `is_over` returns true.
+  void wait_until(const std::function<bool()>& is_over, const HasEnded& has_ended);
   /// Returns when all calls have ended, and forgets them.
   void finish(const HasEnded& has_ended);
 
   /// Ends the calls under way on the device. The owner of the streams calls it before it waits for them.
-  void abort() { communicators_.clear(); }
+  void abort() { communicators_.abort(); }
 
   /// Returns [replay] the time on CLOCK_MONOTONIC at which the first call was enqueued.
   const std::vector<std::int64_t>& starts_ns() const { return starts_ns_; }

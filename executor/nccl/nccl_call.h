@@ -25,8 +25,9 @@ struct NcclCall {
 };
 
 struct NcclCommunicator {
-  std::string name;        ///< "activations", "tensor group", ...
-  std::vector<int> ranks;  ///< world ranks; members are numbered by their place
+  std::string name;         ///< "activations", "tensor group", ...
+  std::vector<int> ranks;   ///< world ranks; members are numbered by their place
+  bool is_channel = false;  ///< messages go from its member 0 to its member 1
 };
 
 /// Returns "send of 4096 bytes to rank 1 (activations, ranks 0, 1)", as `rank` makes the call.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include <fmt/format.h>
-
 #include "executor/transport/collective.h"
 
 namespace plumb { inline namespace executor {
@@ -29,36 +27,20 @@ void gather_or_scatter(NcclPort& port, const NcclCommunicator& group, int rank, 
     call.to = gathers ? at(0) : at(own * each);
     return gathers ? port.all_gather(call) : port.reduce_scatter(call);
   }
-  port.group_start();
-  for (int member = 0; member < members; ++member) {
-    call.elements = bound(member + 1) - bound(member);
-    call.from = call.to = at(bound(member));
-    call.peer = member;
-    if (gathers)
-      port.broadcast(call);
-    else
-      port.reduce(call);
-  }
-  port.group_end();
+  port.in_group([&] {
+    for (int member = 0; member < members; ++member) {
+      call.elements = bound(member + 1) - bound(member);
+      call.from = call.to = at(bound(member));
+      call.peer = member;
+      if (gathers)
+        port.broadcast(call);
+      else
+        port.reduce(call);
+    }
+  });
 }
 
 }  // namespace
-
-JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
-                                       const std::vector<NcclId>& ids, const NcclPatience& patience) {
-  JoinedCommunicators joined;
-  for (std::size_t number = 0; number < communicators.size(); ++number) {
-    const NcclCommunicator& communicator = communicators[number];
-    const auto member = std::ranges::find(communicator.ranks, rank) - communicator.ranks.begin();
-    if (member == std::ssize(communicator.ranks)) continue;
-    joined[static_cast<std::int32_t>(number)] = std::make_unique<NcclCommunicatorHandle>(
-        port, ids[number], static_cast<int>(member), static_cast<int>(communicator.ranks.size()),
-        fmt::format("rank {}, communicator {} ({}, ranks {})", rank, number, communicator.name,
-                    fmt::join(communicator.ranks, ", ")),
-        patience);
-  }
-  return joined;
-}
 
 void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream) {
@@ -97,16 +79,16 @@ void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bo
                       .element = places.element,
                       .communicator = communicator,
                       .stream = stream};
-  port.group_start();
-  for (int distance = 1; distance < (is_shift ? 2 : members); ++distance) {
-    call.peer = (own + distance) % members;
-    call.from = static_cast<const char*>(places.from) + at(call.peer);
-    port.send(call);
-    call.peer = (own - distance + members) % members;
-    call.to = static_cast<char*>(places.to) + at(call.peer);
-    port.receive(call);
-  }
-  port.group_end();
+  port.in_group([&] {
+    for (int distance = 1; distance < (is_shift ? 2 : members); ++distance) {
+      call.peer = (own + distance) % members;
+      call.from = static_cast<const char*>(places.from) + at(call.peer);
+      port.send(call);
+      call.peer = (own - distance + members) % members;
+      call.to = static_cast<char*>(places.to) + at(call.peer);
+      port.receive(call);
+    }
+  });
 }
 
 }}  // namespace plumb::executor

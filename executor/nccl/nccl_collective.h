@@ -1,14 +1,10 @@
 #pragma once
-// A call of NCCL as a rank makes it on a stream, and the communicators that the rank is a member of.
+// A call of NCCL as a rank makes it on a stream.
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "executor/nccl/nccl_call.h"
-#include "executor/nccl/nccl_communicator.h"
 #include "executor/nccl/nccl_port.h"
 
 namespace plumb { inline namespace executor {
@@ -20,14 +16,6 @@ struct NcclPlaces {
   std::span<const std::int64_t> bounds;      ///< [members + 1] of its blocks, in elements; empty: equal ones
   NcclElement element = NcclElement::kFp32;  ///< its size divides the call's bytes
 };
-
-/// Communicators by their number in DeviceGroups::communicators.
-using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
-
-/// Makes the communicators that `rank` is a member of, in ascending order on every rank, so that no ranks wait for each
-/// other in a circle. ids: [communicator]. Throws RunError with rank and communicator.
-JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
-                                       const std::vector<NcclId>& ids, const NcclPatience& patience);
 
 /// Makes a call. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
 /// group.

@@ -1,33 +1,36 @@
 #include "executor/nccl/nccl_communicator.h"
 
 #include <chrono>
-#include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "executor/transport/poll_pause.h"
 #include "executor/transport/transport.h"
 
 namespace plumb { inline namespace executor {
 
-NcclCommunicatorHandle::NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, std::string name,
-                                               NcclPatience patience)
+NcclCommunicatorHandle::NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks,
+                                               const NcclConfig& config, std::string name, NcclPatience patience)
     : port_(port), name_(std::move(name)), patience_(std::move(patience)) {
   try {
-    communicator_ = port_.begin_communicator(id, rank, ranks);
+    communicator_ = port_.begin_communicator(id, rank, ranks, config);
   } catch (const RunError& error) {
     throw RunError(fmt::format("{}: {}", name_, error.what()));
   }
   try {
     settle("its members meet");
   } catch (const RunError&) {
-    port_.abort(std::exchange(communicator_, nullptr));
+    abort();
     throw;
   }
 }
 
 NcclCommunicatorHandle::~NcclCommunicatorHandle() {
-  if (communicator_ != nullptr) port_.abort(communicator_);
+  abort();
+}
+
+void NcclCommunicatorHandle::abort() noexcept {
+  if (const NcclPort::Communicator own = release(); own != nullptr) port_.abort({&own, 1});
 }
 
 bool NcclCommunicatorHandle::poll(const std::string& during) const {
@@ -40,19 +43,18 @@ bool NcclCommunicatorHandle::poll(const std::string& during) const {
 
 void NcclCommunicatorHandle::settle(const std::string& during) const {
   const auto end = std::chrono::steady_clock::now() + patience_.timeout;
-  while (!poll(during)) {
+  for (PollPause pause; !poll(during); pause.pause()) {
     if (patience_.stop_if_told) patience_.stop_if_told();
     if (std::chrono::steady_clock::now() > end)
       throw RunError(
           fmt::format("{}: for {:g} s nothing has come of it, while {}", name_, patience_.timeout.count(), during));
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
 void NcclCommunicatorHandle::finish() {
   port_.finalize(communicator_);
   settle("it is flushed");
-  port_.destroy(std::exchange(communicator_, nullptr));
+  port_.destroy(release());
 }
 
 }}  // namespace plumb::executor

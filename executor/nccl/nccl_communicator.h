@@ -3,7 +3,9 @@
 // aborted if it fails, so that no rank hangs in a call of NCCL.
 
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "executor/nccl/nccl_port.h"
 #include "schedules/time.h"
@@ -20,15 +22,17 @@ class NcclCommunicatorHandle {
  public:
   /// Joins as member `rank` of `ranks`, all of which do this with the same id. Throws RunError with `name` if NCCL
   /// fails or the time is over. The port outlives it.
-  NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, std::string name,
-                         NcclPatience patience);
+  NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, const NcclConfig& config,
+                         std::string name, NcclPatience patience);
 
-  /// Aborts the communicator unless finish() came before.
+  /// Aborts the communicator unless finish() or release() came before.
   ~NcclCommunicatorHandle();
   NcclCommunicatorHandle(const NcclCommunicatorHandle&) = delete;
   NcclCommunicatorHandle& operator=(const NcclCommunicatorHandle&) = delete;
 
   NcclPort::Communicator get() const { return communicator_; }
+  /// Gives the communicator to the caller, who aborts it.
+  NcclPort::Communicator release() { return std::exchange(communicator_, nullptr); }
   const std::string& name() const { return name_; }
 
   /// Returns true if nothing is being launched any more. Throws RunError if something that was launched has failed.
@@ -41,6 +45,8 @@ class NcclCommunicatorHandle {
   void finish();
 
  private:
+  void abort() noexcept;
+
   NcclPort& port_;
   const std::string name_;
   const NcclPatience patience_;

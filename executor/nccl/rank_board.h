@@ -1,7 +1,6 @@
 #pragma once
 // The rendezvous of the ranks of a run before NCCL can join them: each rank brings a text, and all ranks get all texts.
-// Threads of a process meet in memory (thread_board.h), processes by MPI (executor/mpi/mpi_board.h) or in a shared
-// folder (folder_board.h).
+// They meet by MPI (executor/mpi/mpi_board.h) or in a shared folder (folder_board.h).
 //
 // Boards cross the border of libplumb_cuda.so, so no member function throws.
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,11 +14,11 @@
 #include "executor/mpi/launched.h"
 #include "executor/mpi/mpi_board.h"
 #include "executor/nccl/folder_board.h"
-#include "executor/nccl/thread_board.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/io/console.h"
 #include "tools/io/usage.h"
+#include "tools/runs/rank_processes.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -31,13 +30,15 @@ std::string own_folder() {
 
 }  // namespace
 
-const CudaLibrary& open_cuda() {
+const CudaLibrary& open_cuda(bool meets_others) {
+  set_cuda_environment(meets_others);
   const CudaLibrary& library = open_cuda_library(own_folder(), PLUMB_VERSION);
   cuda_devices(library);
   return library;
 }
 
 const NcclLibrary& open_nccl() {
+  set_cuda_environment(true);
   return open_nccl_library(own_folder(), PLUMB_VERSION);
 }
 
@@ -57,7 +58,7 @@ const CudaLibrary& require_cuda(const CudaArguments& arguments) {
     throw UsageError(
         "--sms, --cuda-graph and --gpus one are for ranks on one GPU, in one process: leave them away, or start it "
         "alone");
-  return open_cuda();
+  return open_cuda(is_one_cuda_rank(arguments));
 }
 
 CudaSharing cuda_sharing(const std::string& sms, bool graph) {
@@ -88,6 +89,17 @@ bool is_one_cuda_rank(const CudaArguments& arguments) {
 
 namespace {
 
+/// Returns which of several processes this is.
+int own_rank(const CudaArguments& arguments) {
+  return arguments.rank >= 0 ? arguments.rank : launched_rank();
+}
+
+void refuse_checkpoints(bool are_wanted) {
+  if (are_wanted)
+    throw InputError(
+        "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");
+}
+
 /// The answer of the library's run_rank(), which raise() turns into an exception.
 struct RankAnswer {
   std::string wrong;
@@ -109,9 +121,8 @@ std::optional<RunResult> run_rank(const CudaLibrary& library, const NcclLibrary&
   if (arguments.board.empty()) {
     board = mpi_board(spec.watchdog);
   } else {
-    const int rank = arguments.rank >= 0 ? arguments.rank : launched_rank();
-    if (arguments.rank >= 0) local = rank;
-    board = std::make_unique<FolderBoard>(arguments.board, rank, world, spec.watchdog);
+    if (arguments.rank >= 0) local = arguments.rank;
+    board = std::make_unique<FolderBoard>(arguments.board, own_rank(arguments), world, spec.watchdog);
   }
   std::optional<RunResult> result;
   RankAnswer answer;
@@ -119,27 +130,6 @@ std::optional<RunResult> run_rank(const CudaLibrary& library, const NcclLibrary&
   answer.wrong = nccl.run_rank(spec, *board, device, result, answer.was_told, answer.is_spec);
   answer.raise(board->rank());
   return result;
-}
-
-RunResult run_on_each(const NcclLibrary& nccl, const RunSpec& spec) {
-  const int world = world_size(rank_grid_of(spec));
-  ThreadMeeting meeting(world, spec.watchdog);
-  std::vector<RankAnswer> answers(static_cast<std::size_t>(world));
-  std::optional<RunResult> of_all;
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < world; ++rank)
-    threads.emplace_back([&, rank] {
-      const std::unique_ptr<RankBoard> board = meeting.board(rank);
-      RankAnswer& answer = answers[static_cast<std::size_t>(rank)];
-      std::optional<RunResult> own;
-      answer.wrong = nccl.run_rank(spec, *board, rank, own, answer.was_told, answer.is_spec);
-      if (own) of_all = std::move(own);
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const RankAnswer& answer : answers)
-    if (!answer.was_told) answer.raise(0);
-  for (const RankAnswer& answer : answers) answer.raise(0);
-  return std::move(of_all).value();
 }
 
 /// Returns true if each rank takes a GPU of its own. Throws InputError or UsageError if that is asked for and not
@@ -159,25 +149,29 @@ bool takes_each(const CudaLibrary& library, int world, const CudaArguments& argu
 
 }  // namespace
 
-bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments) {
-  return is_one_cuda_rank(arguments) || takes_each(library, world_size(rank_grid_of(spec)), arguments);
+bool is_first_process(const CudaArguments& arguments) {
+  return own_rank(arguments) == 0;
+}
+
+bool run_as_processes(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments,
+                      bool has_checkpoints) {
+  const int world = world_size(rank_grid_of(spec));
+  if (is_one_cuda_rank(arguments) || !takes_each(library, world, arguments)) return false;
+  refuse_checkpoints(has_checkpoints);
+  run_rank_processes(world);
+  return true;
 }
 
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options) {
   const CudaSharing how = cuda_sharing(arguments.sms, arguments.graph);
   const int world = world_size(rank_grid_of(spec));
-  const bool is_one = is_one_cuda_rank(arguments);
   std::optional<RunResult> result;
   std::string sharing = fmt::format("{} GPUs with NCCL", world);
-  if (trains_apart(library, spec, arguments)) {
-    if (options.checkpoint_every > 0)
-      throw InputError(
-          "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");
-    const NcclLibrary& nccl = open_nccl();
-    result = with_progress("running", expected, [&]() -> std::optional<RunResult> {
-      return is_one ? run_rank(library, nccl, spec, arguments) : run_on_each(nccl, spec);
-    });
+  if (is_one_cuda_rank(arguments)) {
+    refuse_checkpoints(options.checkpoint_every > 0);
+    const auto run_own = [&] { return run_rank(library, open_nccl(), spec, arguments); };
+    result = is_first_process(arguments) ? with_progress("running", expected, run_own) : run_own();
     if (!result) return {};
   } else {
     const std::string wrong =

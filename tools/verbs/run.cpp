@@ -166,6 +166,7 @@ int run_verb(const RunArguments& arguments) {
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
   spec.watchdog = Seconds{replay.watchdog_s};
+  if (gpu != nullptr && run_as_processes(*gpu, spec, replay.cuda, !arguments.checkpoint.folder.empty())) return kDone;
   std::optional<RunSpec> alone;
   if (arguments.baseline) alone = baseline_of(spec);
 
@@ -183,7 +184,7 @@ int run_verb(const RunArguments& arguments) {
 
   options.interrupted = interrupted_trace(replay.trace);
   std::optional<StopSignals> signals;
-  if (gpu == nullptr || !trains_apart(*gpu, spec, replay.cuda)) signals.emplace();
+  if (gpu == nullptr || !is_one_cuda_rank(replay.cuda)) signals.emplace();
   options.ends = [&signals] { return signals && signals->has_come(); };
   const std::optional<RunResult> of_all_ranks =
       gpu != nullptr

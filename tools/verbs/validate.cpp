@@ -125,7 +125,8 @@ Evaluation evaluation_of(const Plan& plan, const ReplayArguments& replay) {
   return std::move(meshes.evaluation);
 }
 
-/// Replays the plan on the CPU or on a GPU. Returns nothing on all but the first of several processes.
+/// Replays the plan on the CPU or on a GPU. Returns nothing on all but the first of several processes, and where it has
+/// started processes.
 std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
   const bool on_gpu = replay.backend == "cuda";
@@ -141,8 +142,10 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   spec = with_meshes(std::move(spec), replay.ranks);
   spec.watchdog = Seconds{replay.watchdog_s};
   spec.source = json_line(to_json(plan, version_text()));
-  if (launched_rank() == 0) announce(predicted.simulation.makespan);
-  if (!arguments.output.empty() && launched_rank() == 0) {
+  if (on_gpu && run_as_processes(*gpu, spec, replay.cuda)) return {};
+  const bool reports = is_first_process(replay.cuda);
+  if (reports) announce(predicted.simulation.makespan);
+  if (!arguments.output.empty() && reports) {
     write_file(arguments.output, json_answer(to_json(prediction_of(predicted))));
     print_note(fmt::format("wrote {}", arguments.output));
   }
@@ -160,7 +163,7 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   replayed.machine.before = speed_now();
   const OtherProgramsClock others;
   std::optional<StopSignals> signals;
-  if (!on_gpu || !trains_apart(*gpu, spec, replay.cuda)) signals.emplace();
+  if (!on_gpu || !is_one_cuda_rank(replay.cuda)) signals.emplace();
   const auto ends = [&signals] { return signals && signals->has_come(); };
   for (int i = 0; i < arguments.repeat && goes_on(replayed); ++i) {
     std::optional<RunResult> result =

@@ -59,14 +59,19 @@ void RecordedProgram::enqueue(DeviceMachine& machine, std::int64_t element_bytes
     if (piece.exchange && is_one_rank_) {
       machine.exchange(*piece.exchange);
     } else {
-      DeviceKernels& kernels = machine.kernels();
-      try {
-        for (const auto& work : piece.work) work(kernels);
-        if (piece.exchange)
+      const auto enqueue_on = [&machine](const auto& work) {
+        DeviceKernels& kernels = machine.kernels();
+        try {
+          work(kernels);
+        } catch (const RunError& error) {
+          throw RunError(machine.text_of_fault(error.what()));
+        }
+      };
+      for (const auto& work : piece.work) enqueue_on(work);
+      if (piece.exchange)
+        enqueue_on([&](DeviceKernels& kernels) {
           enqueue_share(kernels, members_of(call), static_cast<std::size_t>(piece.exchange->member), element_bytes);
-      } catch (const RunError& error) {
-        throw RunError(machine.text_of_fault(error.what()));
-      }
+        });
     }
     machine.end_call();
     if (closes) machine.end_group();

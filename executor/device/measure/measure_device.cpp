@@ -66,7 +66,11 @@ class DeviceSession {
                              DeviceConstants{.integers = integers_, .numbers = step_numbers, .maps = maps},
                              element_bytes());
     }
-    machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostDeviceRepeats + 1)));
+    std::vector<DeviceLane> lanes;
+    for (int part = 0; part < options.parts; ++part)
+      for (const DeviceStream stream : {DeviceStream::kCompute, DeviceStream::kSendActivation, DeviceStream::kCopy})
+        lanes.push_back({part, stream});
+    machine.prepare(lanes, static_cast<std::size_t>(options.parts * (kMostDeviceRepeats + 1)));
     // The device copies the rest itself, since gigabytes from the host would take seconds.
     times_of(options.parts, 0, DeviceStream::kCompute, [&](DeviceKernels& kernels, int part) {
       std::byte* to = block(part);

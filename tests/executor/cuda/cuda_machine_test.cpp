@@ -149,13 +149,43 @@ TEST_CASE("a step allocates nothing and makes nothing") {
   CHECK(one.made == four.made);
 }
 
-TEST_CASE("memory that is not there is missed before the first step, cuBLASLt's workspaces too") {
+TEST_CASE("memory that is not there is missed before the first step, for workspaces and the code of kernels too") {
   const RunSpec spec = small_run();
-  const std::int64_t needed = play(spec).counts.most_bytes;
-  CHECK(play(spec, {}, {.memory_bytes = needed + (1 << 16)}).error == "");
-  const PlayedRun refused = play(spec, {}, {.memory_bytes = needed - (1 << 20)});
-  CHECK(has(refused.error, "the device has 63 MiB free and the replay needs 64"));
+  const std::int64_t taken = play(spec).counts.most_bytes, of_code = std::int64_t{64} << 20U;
+  const std::int64_t of_kernel = of_code / play(spec, {}, {.code_bytes = 1}).counts.loaded_kernels;
+  CHECK(play(spec, {}, {.memory_bytes = taken + of_code + (1 << 16), .code_bytes = of_kernel}).error == "");
+  const PlayedRun refused = play(spec, {}, {.memory_bytes = taken + of_code - (1 << 20), .code_bytes = of_kernel});
+  CHECK(has(refused.error, "the device has 127 MiB free and the replay needs 128"));
   CHECK(refused.counts.kernels == 0);
+}
+
+TEST_CASE("a rank has the streams that its program uses, and no others") {
+  RunSpec spec = small_run("1f1b", 1);
+  CHECK(play(spec).counts.streams == 1);
+  spec = small_run("1f1b", 2);  // the first sends activations, the last gradients
+  CHECK(play(spec).counts.streams == 4);
+}
+
+TEST_CASE("the host is ahead of the device by less than a stream's queue holds") {
+  RunSpec spec = spec_of(untied_gpt_model(), make_schedule("gpipe", {.ranks = 2, .microbatches = 48}));
+  spec.steps = 2;
+  for (const unsigned seed : {1U, 3U}) {  // the device lags behind
+    const PlayedRun trained = play(spec, {}, {.seed = seed});
+    CHECK(trained.counts.kernels > 4 * 1024);
+    CHECK(trained.counts.full_queues == 0);
+    check_losses(trained.result, run(spec), 1e-6);
+  }
+}
+
+TEST_CASE("where cuBLASLt has no product with an epilogue kernels of their own do the same") {
+  const RunSpec spec = small_run();
+  const RunResult cpu = run(spec);
+  const std::int64_t kernels = play(spec).counts.kernels;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    const PlayedRun trained = play(spec, {}, {.seed = seed, .refuses_epilogues = true});
+    CHECK(trained.counts.kernels > kernels);
+    check_losses(trained.result, cpu, 1e-6);
+  }
 }
 
 TEST_CASE("whatever cannot be had is said, and all that was had is given back") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <typeinfo>
 
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_kernels.h"
@@ -26,7 +27,7 @@ class PlayedLauncher : public ProductLauncher<S> {
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
     if (lanes < 1 || lanes > 1024) throw RunError("a block has 1 to 1024 threads");
-    check(test::played::launch(this->stream(), "a kernel",
+    check(test::played::launch(this->stream(), typeid(Body).name(),
                                [=] {
                                  const int blocks = static_cast<int>(std::min<std::int64_t>(items, kBlocks));
                                  float shared = std::numeric_limits<float>::quiet_NaN();
@@ -41,8 +42,10 @@ class PlayedLauncher : public ProductLauncher<S> {
   }
   template <class Body>
   void launch_warps(const Body& body) {
+    // A block of compute capability 8.0 may have 163 KiB, one of 9.0 and 10.0 227 KiB.
+    if (Body::kSharedBytes > 163 << 10) throw RunError("a block has more shared memory than an SM gives it");
     check(test::played::launch(
-              this->stream(), "a kernel for tensor cores",
+              this->stream(), typeid(Body).name(),
               [=] { test::run_warps_on_host(body, static_cast<int>(std::min<std::int64_t>(body.items(), kBlocks))); }),
           "a kernel's launch");
   }

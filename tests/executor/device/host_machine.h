@@ -57,8 +57,8 @@ class HostMachine : public DeviceMachine {
     require_between_replays();
     if (!to.empty()) std::memcpy(to.data(), from, to.size());
   }
-  void prepare(int ranks, std::size_t) override {
-    streams_.resize(static_cast<std::size_t>(ranks) * kDeviceStreamCount);
+  void prepare(std::span<const DeviceLane> lanes, std::size_t) override {
+    streams_.resize(static_cast<std::size_t>(lanes.back().rank + 1) * kDeviceStreamCount);
   }
 
   void begin_call(std::size_t index, int rank, DeviceStream stream, const char*) override {

@@ -85,6 +85,10 @@ class HostLines {
   int process_of(int member) const { return shared_->members[member].process; }
   std::string about(int member) const { return shared_->members[member].about; }
 
+  /// Counts a call of this member, for the others to see.
+  void note_call() { shared_->members[member_].calls.fetch_add(1); }
+  std::uint64_t calls_of(int member) const { return shared_->members[member].calls.load(); }
+
   /// Tells the others that the bytes they wait for do not come.
   void give_up() { shared_->members[member_].is_gone.store(kGaveUp); }
   /// True if that member has given up, or its process has ended before it had left.
@@ -98,6 +102,7 @@ class HostLines {
   enum Gone : int { kHere, kLeft, kGaveUp };
   struct Member {
     std::atomic<int> is_gone;
+    std::atomic<std::uint64_t> calls;
     int process;
     char about[100];
   };

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -100,7 +101,7 @@ class HostNccl : public NcclPort {
     return id;
   }
 
-  Communicator begin_communicator(const NcclId& id, int member, int members) override {
+  Communicator begin_communicator(const NcclId& id, int member, int members, const NcclConfig&) override {
     communicators_.push_back(std::make_unique<Comm>(id.bytes.data(), member, members));
     ++open_;
     return communicators_.back().get();
@@ -117,12 +118,15 @@ class HostNccl : public NcclPort {
     return true;
   }
   void finalize(Communicator communicator) override { of(communicator).unsettled = 2; }
-  void destroy(Communicator communicator) override { abort(communicator); }
-  void abort(Communicator communicator) noexcept override {
-    Comm& comm = of(communicator);
-    if (!comm.aborted.exchange(true)) --open_;
-    comm.launches.clear();
+  void destroy(Communicator communicator) override { abort({&communicator, 1}); }
+  void abort(std::span<const Communicator> communicators) noexcept override {
+    for (const Communicator communicator : communicators) {
+      Comm& comm = of(communicator);
+      if (!comm.aborted.exchange(true)) --open_;
+      comm.launches.clear();
+    }
   }
+  std::int64_t free_bytes() override { return std::int64_t{1} << 40; }
 
   void group_start() override { ++depth_; }
   void group_end() override {

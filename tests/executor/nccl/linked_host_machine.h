@@ -21,14 +21,18 @@ class LinkedHostMachine : public HostMachine {
       : HostMachine(half), port_(port), links_(links) {}
   ~LinkedHostMachine() override {
     links_.abort();
-    for (const NcclPort::Stream stream : streams_) port_.destroy_stream(stream);
+    for (const NcclPort::Stream stream : streams_)
+      if (stream != nullptr) port_.destroy_stream(stream);
   }
   LinkedHostMachine(const LinkedHostMachine&) = delete;
   LinkedHostMachine& operator=(const LinkedHostMachine&) = delete;
 
-  void prepare(int ranks, std::size_t calls) override {
-    if (ranks != 1) throw RunError("a machine that is one rank of several has one");
-    for (int stream = 0; stream < kDeviceStreamCount; ++stream) streams_.push_back(port_.make_stream());
+  void prepare(std::span<const DeviceLane> lanes, std::size_t calls) override {
+    streams_.resize(kDeviceStreamCount);
+    for (const DeviceLane& lane : lanes) {
+      if (lane.rank != 0) throw RunError("a machine that is one rank of several has one");
+      streams_[static_cast<std::size_t>(lane.stream)] = port_.make_stream();
+    }
     for (std::size_t call = 0; call < calls; ++call) ends_.push_back(port_.make_event());
   }
   void join(const DeviceGroups& groups) override { links_.join(groups); }

@@ -15,13 +15,13 @@
 
 #include "executor/nccl/folder_board.h"
 #include "executor/nccl/message_pairs.h"
-#include "executor/nccl/thread_board.h"
 #include "executor/run.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/has.h"
 #include "tests/executor/nccl/linked_host_machine.h"
+#include "tests/executor/nccl/thread_board.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {

@@ -1,9 +1,11 @@
 #include "tests/executor/cuda/played/environment.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace plumb::test::played {
 namespace {
@@ -63,6 +65,16 @@ Options options_of_environment() {
       options.nccl_signal_at = static_cast<int>(number);
     else if (name == "signal")
       options.signal = static_cast<int>(number);
+    else if (name == "patience_ms")
+      options.patience = std::chrono::milliseconds(number);
+    else if (name == "launch_queue")
+      options.launch_queue = static_cast<std::size_t>(number);
+    else if (name == "nccl_sms")
+      options.nccl_sms = static_cast<int>(number);
+    else if (name == "code_kib")
+      options.code_bytes = std::int64_t{number} << 10U;
+    else if (name == "refuses_epilogues")
+      options.refuses_epilogues = number != 0;
     else if (name == "refused_call")
       options.refused_call = number;
     else if (name == "driver" && value == "0")
@@ -76,6 +88,11 @@ Options options_of_environment() {
     else
       refuse(word);
   }
+  // CUDA reads these two at a process's first call.
+  if (const char* queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"); queues != nullptr)
+    options.connections = std::clamp(std::atoi(queues), 1, 32);
+  const char* loading = std::getenv("CUDA_MODULE_LOADING");
+  options.loads_late = loading == nullptr || std::string_view(loading) != "EAGER";
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) see_only(visible, options);
   return options;
 }

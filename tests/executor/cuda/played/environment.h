@@ -3,11 +3,13 @@
 // PLUMB_PLAYED="devices=2,memory_mib=512,seed=4".
 //
 //   devices, multiprocessors, major, memory_mib, seed, faulty_kernel, faulty_device, nccl_fails_at, nccl_stalls_at,
-//   nccl_signal_at, signal, refused_call        the fields of Options
+//   nccl_signal_at, signal, refused_call, patience_ms, launch_queue, nccl_sms, code_kib, refuses_epilogues
+//                                               the fields of Options
 //   driver=0, driver=old                        no driver, or one that is older than the runtime
 //   green_contexts=0, green_contexts=refused    a driver without their functions, or one that refuses them
 //
-// CUDA_VISIBLE_DEVICES gives the numbers of the devices that the process sees. Its faults are appended to the file
+// CUDA_VISIBLE_DEVICES gives the numbers of the devices that the process sees; CUDA_DEVICE_MAX_CONNECTIONS and
+// CUDA_MODULE_LOADING are read as CUDA does. Its faults are appended to the file
 // PLUMB_PLAYED_FAULTS when it ends.
 
 #include "tests/executor/cuda/played/played.h"

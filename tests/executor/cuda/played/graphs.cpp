@@ -96,6 +96,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t launchable, cudaStream_t stream) {
   auto run = std::make_shared<GraphRun>(GraphRun{.nodes = launchable->nodes,
                                                  .is_over = std::vector<bool>(launchable->nodes->all.size(), false),
                                                  .left = launchable->nodes->all.size()});
-  stream->queue.push_back({.work = {}, .graph = std::move(run)});
+  call->put(stream, {.work = {}, .graph = std::move(run)});
   return cudaSuccess;
 }

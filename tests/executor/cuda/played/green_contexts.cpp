@@ -146,10 +146,7 @@ CUresult CUDAAPI create_stream(CUstream* stream, CUgreenCtx context, unsigned fl
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (refused(call) != cudaSuccess) return CUDA_ERROR_OUT_OF_MEMORY;
-  *stream = call->streams.emplace_back(std::make_unique<CUstream_st>()).get();
-  (*stream)->device = context->device;
-  (*stream)->multiprocessors = context->has.multiprocessors;
-  call->contexts[static_cast<std::size_t>(context->device)].streams.insert(*stream);
+  *stream = call->make_stream(context->device, context->has.multiprocessors);
   return CUDA_SUCCESS;
 }
 

@@ -91,8 +91,11 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   Call call("cudaFree", Call::Kind::kUnsafe);
-  if (call.error() == cudaSuccess && memory != nullptr && !call->is_idle(current_device()))
-    return call.fault(cudaErrorUnknown, "memory is freed while the device is at work");
+  if (call.error() == cudaSuccess && memory != nullptr) {
+    const auto is_idle = [&] { return call->is_idle(current_device()); };
+    if (!is_idle() && call->wait(call.lock(), current_device(), is_idle, call.function()) == cudaErrorLaunchTimeout)
+      return cudaErrorLaunchTimeout;
+  }
   const cudaError_t error = call.error() == cudaErrorNoDevice ? cudaSuccess : give_back(call, memory, true);
   return call.error() != cudaSuccess ? call.error() : error;
 }
@@ -113,13 +116,13 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
-  const Call call("cudaMemset", Call::Kind::kUnsafe);
+  Call call("cudaMemset", Call::Kind::kUnsafe);
   if (call.error() != cudaSuccess) return call.error();
   int device = -1;
   bool is_known = false;
   if (!call->is_within(memory, bytes, device, is_known) || !is_known)
     return call.fault(cudaErrorInvalidValue, "fills beyond an allocation");
-  return call->enqueue(call->contexts[static_cast<std::size_t>(current_device())].legacy, [=] {
+  return call.enqueue(call->contexts[static_cast<std::size_t>(current_device())].legacy, [=] {
     std::memset(memory, value, bytes);
     return true;
   });
@@ -136,12 +139,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
     if (const cudaError_t error = settle(call); error != cudaSuccess) return error;
     const auto* bytes_of = static_cast<const std::byte*>(from);
     auto staged = std::make_shared<std::vector<std::byte>>(bytes_of, bytes_of + bytes);
-    return call->enqueue(legacy, [=] {
+    return call.enqueue(legacy, [=] {
       if (bytes > 0) std::memcpy(to, staged->data(), bytes);
       return true;
     });
   }
-  call->enqueue(legacy, [=] {
+  call.enqueue(legacy, [=] {
     if (bytes > 0) std::memmove(to, from, bytes);
     return true;
   });
@@ -149,14 +152,14 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  const Call call("cudaMemcpyAsync");
+  Call call("cudaMemcpyAsync");
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, call.function()); error != cudaSuccess) return error;
   Ends ends;
   if (const cudaError_t error = check_copy(call, to, from, bytes, kind, ends); error != cudaSuccess) return error;
   if ((!ends.to_device && !ends.to_pinned) || (!ends.from_device && !ends.from_pinned))
     return call.fault(cudaErrorInvalidValue, "host memory that is not pinned makes it wait");
-  return call->enqueue(stream, [=] {
+  return call.enqueue(stream, [=] {
     if (bytes > 0) std::memmove(to, from, bytes);
     return true;
   });

@@ -1,13 +1,15 @@
-// libnccl.so.2 on the played CUDA. It behaves as NCCL does with communicators that do not block: a launch goes on after
-// its call has returned, until it is asked about; calls match by communicator and order alone; a group is one kernel
+// libnccl.so.2 on the played CUDA. It behaves as NCCL does. A call on a communicator that does not block returns before
+// its launch, which goes on until it is asked about, and another waits until all members have called; calls match by communicator and order alone; a group is one kernel
 // for each communicator and stream; a SEND ends with its RECV; and a call that waits in vain ends by an abort.
 
 #include <nccl.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,7 @@ struct Waiting {
 };
 thread_local int group_depth = 0;
 thread_local std::vector<Waiting> group;
+thread_local std::vector<CommunicatorPtr> group_aborts;
 
 CommunicatorPtr find(const Call& call, ncclComm_t comm) {
   for (const auto& one : own().communicators)
@@ -59,22 +62,66 @@ CommunicatorPtr find(const Call& call, ncclComm_t comm) {
   return nullptr;
 }
 
-ncclResult_t launch_all(const Call& call, const std::vector<Waiting>& waiting) {
+/// Waits as a call of NCCL does that blocks.
+ncclResult_t wait_for(Call& call, int device, const std::function<bool()>& is_over) {
+  return call->wait(call.lock(), device, is_over, call.function()) == cudaSuccess ? ncclSuccess
+                                                                                  : ncclUnhandledCudaError;
+}
+
+/// Puts the kernels of settled launches onto their streams.
+void launch_settled(ncclComm& comm) {
+  for (const auto& launch : std::exchange(comm.launches, {})) launch();
+}
+
+ncclResult_t launch_all(Call& call, const std::vector<Waiting>& waiting) {
   std::map<std::pair<CommunicatorPtr, cudaStream_t>, std::vector<NcclPart>> kernels;
-  for (const Waiting& one : waiting) kernels[{one.comm, one.stream}].push_back(one.part);
-  for (const auto& [where, parts] : kernels) {
-    where.first->unsettled = 2;
+  std::set<CommunicatorPtr> all;
+  for (const Waiting& one : waiting) {
+    kernels[{one.comm, one.stream}].push_back(one.part);
+    all.insert(one.comm);
+  }
+  for (const auto& [where, parts] : kernels)
     where.first->launches.push_back(
         [&state = call.state(), stream = where.second, kernel = kernel_of(call.state(), where.first, parts)] {
-          state.enqueue(stream, kernel);
+          state.put(stream, {.work = kernel, .graph = nullptr});
         });
+  for (const CommunicatorPtr& comm : all) {
+    comm->unsettled = 2;
+    ++comm->calls;
+    comm->lines->note_call();
   }
-  return ncclInProgress;
+  for (const CommunicatorPtr& comm : all) {
+    if (!comm->is_blocking) return ncclInProgress;
+    comm->unsettled = 0;
+    if (const ncclResult_t waited = wait_for(call, comm->device, [&] { return have_called(call.state(), *comm); });
+        waited != ncclSuccess)
+      return waited;
+    launch_settled(*comm);
+  }
+  return ncclSuccess;
+}
+
+/// Ends the communicators' kernels, and then waits for the device, as the release of their memory does
+/// (github.com/NVIDIA/nccl/issues/1013).
+ncclResult_t abort_all(Call& call, const std::vector<CommunicatorPtr>& comms) {
+  for (const CommunicatorPtr& comm : comms) {
+    comm->is_alive = false;
+    comm->is_aborted = true;
+    comm->launches.clear();
+    comm->lines->give_up();
+    --call->open[kOpenCommunicators];
+  }
+  ncclResult_t result = ncclSuccess;
+  for (const CommunicatorPtr& comm : comms)
+    if (wait_for(call, comm->device, [&] { return call->is_idle(comm->device); }) != ncclSuccess)
+      result = ncclUnhandledCudaError;
+  for (const CommunicatorPtr& comm : comms) comm->lines.reset();
+  return result;
 }
 
 ncclResult_t add(const char* function, CollectiveKind kind, const void* from, void* to, std::size_t count,
                  ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  const Call call(function);
+  Call call(function);
   if (call.error() != cudaSuccess) return ncclUnhandledCudaError;
   const CommunicatorPtr found = find(call, comm);
   if (found == nullptr || call->stream_of(stream, function) != cudaSuccess) return ncclInvalidArgument;
@@ -112,12 +159,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  const Call call("ncclCommInitRankConfig");
+  Call call("ncclCommInitRankConfig");
   if (call.error() != cudaSuccess) return ncclUnhandledCudaError;
-  if (config == nullptr || config->blocking != 0) call.fault(cudaErrorInvalidValue, "one that blocks is not played");
   if (rank < 0 || rank >= members || members > test::kMostHostMembers) return ncclInvalidArgument;
   auto made = std::make_shared<ncclComm>();
   made->device = current_device();
+  made->is_blocking = config->blocking != 0;
+  made->sms = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? call->options.nccl_sms : config->maxCTAs;
   try {
     made->lines =
         std::make_unique<test::HostLines>(id.internal, rank, members, place_of_device(call.state(), current_device()));
@@ -127,7 +175,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId 
   own().communicators.push_back(made);
   ++call->open[kOpenCommunicators];
   *comm = made.get();
-  return ncclInProgress;
+  if (!made->is_blocking) return ncclInProgress;
+  made->unsettled = 0;
+  const ncclResult_t waited = wait_for(call, made->device, [&] { return have_met(*made); });
+  if (made->failed == ncclInvalidUsage) own().last_error = duplicate_gpu(*made);
+  return waited == ncclSuccess ? made->failed : waited;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
@@ -141,9 +193,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   if (found->failed == ncclInvalidUsage) own().last_error = duplicate_gpu(*found);
   if (found->failed != ncclSuccess) return ncclSuccess;
   if (found->is_finalized && found->over < found->launched) *state = ncclInProgress;
-  if (found->unsettled > 0 && --found->unsettled > 0) *state = ncclInProgress;
-  if (*state == ncclSuccess)
-    for (const auto& launch : std::exchange(found->launches, {})) launch();
+  if (!have_called(call.state(), *found) || (found->unsettled > 0 && --found->unsettled > 0)) *state = ncclInProgress;
+  if (*state == ncclSuccess) launch_settled(*found);
   return ncclSuccess;
 }
 
@@ -168,15 +219,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const Call call("ncclCommAbort");
+  Call call("ncclCommAbort");
   const CommunicatorPtr found = find(call, comm);
   if (found == nullptr) return ncclInvalidArgument;
-  found->is_alive = false;
-  found->is_aborted = true;
-  found->launches.clear();
-  found->lines->give_up();
-  found->lines.reset();
-  --call->open[kOpenCommunicators];
+  if (group_depth == 0) return abort_all(call, {found});
+  group_aborts.push_back(found);
   return ncclSuccess;
 }
 
@@ -186,7 +233,8 @@ ncclResult_t ncclGroupStart() {
 }
 ncclResult_t ncclGroupEnd() {
   if (--group_depth > 0) return ncclSuccess;
-  const Call call("ncclGroupEnd");
+  Call call("ncclGroupEnd");
+  if (!group_aborts.empty()) return abort_all(call, std::exchange(group_aborts, {}));
   return launch_all(call, std::exchange(group, {}));
 }
 

@@ -29,6 +29,12 @@ Faults next_faults(State& state, int device) {
           .signal = call == state.options.nccl_signal_at ? state.options.signal : 0};
 }
 
+/// Notices members on other hosts that have died or aborted.
+void look_for_lost(ncclComm& comm) {
+  for (const int member : comm.elsewhere)
+    if (comm.lines->is_lost(member)) comm.failed = ncclRemoteError;
+}
+
 /// Advances a kernel that is under way. Returns false if nothing moves now.
 bool advance(State& state, ncclComm& comm, test::HostExchange& exchange) {
   try {
@@ -38,8 +44,7 @@ bool advance(State& state, ncclComm& comm, test::HostExchange& exchange) {
     comm.is_stuck = true;
   }
   if (exchange.is_over()) return true;
-  for (const int member : comm.elsewhere)
-    if (comm.lines->is_lost(member)) comm.failed = ncclRemoteError;
+  look_for_lost(comm);
   return false;
 }
 
@@ -75,23 +80,41 @@ std::string duplicate_gpu(const ncclComm& comm) {
   return {};
 }
 
+bool have_called(const State& state, ncclComm& comm) {
+  // NCCL connects members when they first call; the other seeds play the worst case, of a connection for each call.
+  if (comm.calls > 1 && state.options.seed % 2 == 0) return true;
+  for (int member = 0; member < comm.lines->members(); ++member)
+    if (comm.lines->calls_of(member) < comm.calls) {
+      look_for_lost(comm);
+      return false;
+    }
+  return true;
+}
+
 Work kernel_of(State& state, const CommunicatorPtr& comm, std::vector<NcclPart> parts) {
   auto exchange = std::make_shared<test::HostExchange>();
   const Faults faults = next_faults(state, comm->device);
-  return
-      [&state, comm, parts = std::move(parts), exchange, faults, number = comm->launched++, begins = true]() mutable {
-        if (comm->is_aborted) return true;
-        if (comm->over != number || comm->is_stuck || comm->failed != ncclSuccess) return false;
-        if (faults.fails) comm->failed = ncclRemoteError;
-        if (faults.fails || faults.stalls) return false;
-        if (std::exchange(begins, false)) {
-          if (faults.signal != 0) std::raise(faults.signal);
-          for (const NcclPart& part : parts) exchange->add(*comm->lines, part.kind, part.call);
-        }
-        if (!advance(state, *comm, *exchange)) return false;
-        ++comm->over;
-        return true;
-      };
+  return [&state, comm, parts = std::move(parts), exchange, faults, number = comm->launched++, held = 0]() mutable {
+    int& all_held = state.contexts[static_cast<std::size_t>(comm->device)].held_sms;
+    if (comm->is_aborted) {
+      all_held -= held;
+      return true;
+    }
+    if (comm->over != number || comm->is_stuck || comm->failed != ncclSuccess) return false;
+    if (faults.fails) comm->failed = ncclRemoteError;
+    if (faults.fails || faults.stalls) return false;
+    if (held == 0) {
+      if (all_held + comm->sms > state.options.multiprocessors) return false;
+      all_held += held = comm->sms;
+      state.note_progress();
+      if (faults.signal != 0) std::raise(faults.signal);
+      for (const NcclPart& part : parts) exchange->add(*comm->lines, part.kind, part.call);
+    }
+    if (!advance(state, *comm, *exchange)) return false;
+    all_held -= held;
+    ++comm->over;
+    return true;
+  };
 }
 
 }  // namespace plumb::test::played

@@ -18,6 +18,8 @@
 struct ncclComm {
   std::unique_ptr<plumb::test::HostLines> lines;
   int device = 0;
+  int sms = 0;  // that a kernel holds while it runs
+  bool is_blocking = false;
   int unsettled = 2;  // number of questions until the communicator, or a launch, is settled
   bool is_alive = true, is_aborted = false, is_finalized = false;
   bool has_met = false;
@@ -25,6 +27,7 @@ struct ncclComm {
   ncclResult_t failed = ncclSuccess;
   std::vector<int> elsewhere;            // members on other hosts
   std::uint64_t launched = 0, over = 0;  // number of kernels
+  std::uint64_t calls = 0;               // groups that were launched
   std::vector<std::function<void()>> launches;
 };
 
@@ -35,6 +38,10 @@ using CommunicatorPtr = std::shared_ptr<ncclComm>;
 /// Returns the GPU, and the host by which NCCL tells it from others: NCCL_HOSTID, as it was when this process first
 /// asked.
 std::string place_of_device(const State& state, int device);
+
+/// True if the kernels of the last group may be launched: where connections are made, all members have called by then.
+/// Fails if one on another host never will.
+bool have_called(const State& state, ncclComm& comm);
 
 /// True if all members are there. Fails if two are on one GPU of one host.
 bool have_met(ncclComm& comm);

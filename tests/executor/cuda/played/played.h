@@ -3,9 +3,16 @@
 // Enqueued work is done later, in a random one of the orders that streams and events allow. Work that CUDA's
 // documentation forbids or leaves undefined is noted with the function's name, and so is what has not been freed at the
 // end.
+//
+// It also plays what makes programs hang on hardware, and notes where a host has waited for `patience`: a launch waits
+// while its stream's queue is full; streams share the hardware queues, in which nothing begins before all that was
+// enqueued before it; kernels of NCCL hold SMs until their peers come; cudaFree() and ncclCommAbort() wait for all of the
+// device's work; a launch of NCCL is settled when all members have called; the first launch of a kernel loads its code.
 
 #include <cuda_runtime.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,6 +29,17 @@ struct Options {
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   /// Seed of the order; it also sets how far the device runs ahead of the host's waits.
   unsigned seed = 1;
+  std::chrono::milliseconds patience{20'000};
+  std::size_t launch_queue = 1024;  ///< pieces of work that a stream holds before the next launch waits
+  /// Hardware queues of a device, which streams get by turns as they are made. CUDA's own number is 8, and
+  /// CUDA_DEVICE_MAX_CONNECTIONS sets it.
+  int connections = 8;
+  int nccl_sms = 24;  ///< SMs that a kernel of NCCL holds on a communicator that does not limit them (maxCTAs)
+  /// The first launch of a kernel waits for the device, as the loading of its code may ("CUDA C++ Programming Guide, Lazy
+  /// Loading"), unless CUDA_MODULE_LOADING is EAGER.
+  bool loads_late = false;
+  std::int64_t code_bytes = 0;       ///< memory that the code of each kernel takes at its first launch
+  bool refuses_epilogues = false;    ///< cuBLASLt has no algorithm for products with an epilogue
   bool knows_green_contexts = true;  ///< the driver has their functions
   bool gives_green_contexts = true;
   bool has_driver = true;
@@ -48,6 +66,9 @@ struct Counts {
   std::int64_t synchronizations = 0;  ///< calls in which the host waits for the device
   std::int64_t most_bytes = 0;        ///< the most memory in use on one device
   std::int64_t made = 0;              ///< calls that refused_call counts
+  std::int64_t streams = 0;           ///< streams that were made
+  std::int64_t loaded_kernels = 0;    ///< kernels, by device, whose code was loaded
+  std::int64_t full_queues = 0;       ///< launches that waited for room in their stream's queue
 };
 
 /// Starts as a process that has not called CUDA yet.

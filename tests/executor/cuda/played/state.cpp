@@ -74,12 +74,23 @@ bool State::step_graph(GraphRun& run) {
   return false;
 }
 
+bool State::may_begin(const CUstream_st& stream) const {
+  if (stream.connection < 0 || stream.queue.front().has_begun) return true;
+  const auto stands_before = [&](cudaStream_t other) {
+    if (other->connection != stream.connection) return false;
+    for (const Enqueued& work : other->queue)
+      if (!work.has_begun) return work.number < stream.queue.front().number;
+    return false;
+  };
+  return std::ranges::none_of(contexts[static_cast<std::size_t>(stream.device)].streams, stands_before);
+}
+
 bool State::step() {
   std::vector<cudaStream_t> busy;
   for (const Context& context : contexts)
     if (context.sticky.empty())
       for (const cudaStream_t stream : context.streams)
-        if (!stream->queue.empty()) busy.push_back(stream);
+        if (!stream->queue.empty() && may_begin(*stream)) busy.push_back(stream);
   std::ranges::shuffle(busy, random);
   // A device that lags behind serves streams by turns that last, so that work that is not waited for comes late.
   if (options.seed % 3 == 0) {
@@ -97,6 +108,7 @@ bool State::step() {
       is_over = next.work();
       has_moved = is_over || has_progress_;
     }
+    next.has_begun |= has_moved;
     if (is_over && !stream->queue.empty()) stream->queue.pop_front();
     if (!has_moved && !is_over) continue;
     moved.notify_all();
@@ -113,7 +125,7 @@ void State::step_on() {
 cudaError_t State::wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
                         const char* function) {
   ++counts.synchronizations;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + options.patience;
   const Context& context = contexts[static_cast<std::size_t>(device)];
   while (context.sticky.empty() && !is_over()) {
     if (step()) continue;
@@ -150,15 +162,26 @@ cudaError_t State::stream_of(cudaStream_t& stream, const char* function) {
   return cudaErrorInvalidResourceHandle;
 }
 
-cudaError_t State::enqueue(cudaStream_t stream, Work work) {
+cudaStream_t State::make_stream(int device, int multiprocessors) {
+  CUstream_st& made = *streams.emplace_back(std::make_unique<CUstream_st>());
+  Context& context = contexts[static_cast<std::size_t>(device)];
+  made.device = device;
+  made.multiprocessors = multiprocessors;
+  made.connection = context.made_streams++ % options.connections;
+  context.streams.insert(&made);
+  ++counts.streams;
+  return &made;
+}
+
+void State::put(cudaStream_t stream, Enqueued work) {
   if (stream->capture != nullptr) {
     Nodes& nodes = *stream->capture->nodes;
-    nodes.all.push_back({std::move(work), stream->last});
+    nodes.all.push_back({std::move(work.work), stream->last});
     stream->last = {nodes.all.size() - 1};
-    return cudaSuccess;
+    return;
   }
-  stream->queue.push_back({.work = std::move(work), .graph = nullptr});
-  return cudaSuccess;
+  work.number = enqueued_++;
+  stream->queue.push_back(std::move(work));
 }
 
 std::map<std::byte*, Memory>::const_iterator State::place_of(const void* at) const {
@@ -194,6 +217,17 @@ Call::Call(const char* function, Kind kind) : function_(function), state_(State:
     for (int steps = state_.options.seed % 3 == 1 ? static_cast<int>(state_.random() % 3) : 1 << 20; steps > 0; --steps)
       if (!state_.step()) break;
   if (!state_.contexts[static_cast<std::size_t>(current_device())].sticky.empty()) error_ = cudaErrorIllegalAddress;
+}
+
+cudaError_t Call::enqueue(cudaStream_t stream, Work work) {
+  if (stream->capture == nullptr && stream->queue.size() >= state_.options.launch_queue) {
+    ++state_.counts.full_queues;
+    const auto has_room = [&] { return stream->queue.size() < state_.options.launch_queue; };
+    if (const cudaError_t error = state_.wait(lock_, stream->device, has_room, function_); error != cudaSuccess)
+      return error;
+  }
+  state_.put(stream, {.work = std::move(work), .graph = nullptr});
+  return cudaSuccess;
 }
 
 cudaError_t refused(const Call& call) {

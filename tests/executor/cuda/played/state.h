@@ -30,7 +30,8 @@ struct Moment {
 };
 using MomentPtr = std::shared_ptr<Moment>;
 
-/// Does its work, or returns false if it cannot do it yet.
+/// Does its work, or returns false if it cannot do it yet. A kernel that waits for others calls State::note_progress()
+/// once it runs.
 using Work = std::function<bool()>;
 
 struct Node {
@@ -62,6 +63,8 @@ using CapturePtr = std::shared_ptr<Capture>;
 struct Enqueued {
   Work work;
   std::shared_ptr<GraphRun> graph;  // the graph of a launch that has begun
+  std::uint64_t number = 0;         // in the order of all that was enqueued
+  bool has_begun = false;
 };
 
 struct Memory {
@@ -74,6 +77,9 @@ struct Context {
   std::set<cudaStream_t> streams;
   std::int64_t taken_bytes = 0;
   cudaStream_t legacy = nullptr;
+  int made_streams = 0;
+  int held_sms = 0;               // by kernels of NCCL that run
+  std::set<std::string> kernels;  // names of those whose code is loaded
 };
 
 }  // namespace plumb::test::played
@@ -82,6 +88,7 @@ struct Context {
 struct CUstream_st {
   int device = 0;
   int multiprocessors = 0;
+  int connection = -1;  // its hardware queue; -1: one of its own
   bool is_alive = true;
   unsigned long turn = 0;
   std::deque<plumb::test::played::Enqueued> queue;
@@ -135,27 +142,32 @@ class State {
   bool step();
   /// Calls step() several times, as the host asks how far the device is.
   void step_on();
-  /// Called by work that goes on, to say that some of it was done.
+  /// Called by work that runs, or goes on, without being over.
   void note_progress() { has_progress_ = true; }
   /// Works until `is_over` returns true, or an error stays on the device.
   cudaError_t wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
                    const char* function);
   bool is_idle(int device) const;
+  /// Makes a stream of the device. `connection`: as CUDA gives them out.
+  cudaStream_t make_stream(int device, int multiprocessors);
 
   /// Returns the device's bus, e.g. "0000:01:00.0".
   std::string bus_of(int device) const;
 
   cudaError_t stream_of(cudaStream_t& stream, const char* function);
-  /// Puts work on the stream, or into its capture.
-  cudaError_t enqueue(cudaStream_t stream, Work work);
+  /// Puts work on the stream, or into its capture, without waiting for room.
+  void put(cudaStream_t stream, Enqueued work);
   std::map<std::byte*, Memory>::const_iterator place_of(const void* at) const;
   /// True if the bytes lie in one allocation (or in none, which means the host's pageable memory).
   bool is_within(const void* at, std::size_t bytes, int& device, bool& is_known) const;
 
  private:
   bool step_graph(GraphRun& run);
+  /// True if nothing in the stream's hardware queue stands before its next work.
+  bool may_begin(const CUstream_st& stream) const;
 
   bool has_progress_ = false;
+  std::uint64_t enqueued_ = 0;
 };
 
 /// Returns the thread's current device.
@@ -177,6 +189,8 @@ class Call {
     state_.fault(function_, what);
     return error;
   }
+  /// Puts work on the stream, or into its capture. Waits while the stream's queue is full.
+  cudaError_t enqueue(cudaStream_t stream, Work work);
 
  private:
   const char* function_;

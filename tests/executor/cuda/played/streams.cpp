@@ -35,7 +35,7 @@ cudaError_t make_event(cudaEvent_t* event, unsigned flags, const char* function)
 }
 
 cudaError_t record_event(cudaEvent_t event, cudaStream_t stream, unsigned flags, const char* function) {
-  const Call call(function);
+  Call call(function);
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, function); error != cudaSuccess) return error;
   if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
@@ -43,7 +43,7 @@ cudaError_t record_event(cudaEvent_t event, cudaStream_t stream, unsigned flags,
     return call.fault(cudaErrorInvalidResourceHandle, "event and stream are of two devices");
   if (flags == cudaEventRecordExternal) {
     if (stream->capture == nullptr) return call.fault(cudaErrorIllegalState, "external outside of a capture");
-    return call->enqueue(stream, [event] {
+    return call.enqueue(stream, [event] {
       event->moment = std::make_shared<Moment>(Moment{.is_over = true, .ns = now()});
       event->capture = nullptr;
       return true;
@@ -53,10 +53,22 @@ cudaError_t record_event(cudaEvent_t event, cudaStream_t stream, unsigned flags,
   event->nodes = stream->last;
   if (stream->capture != nullptr) return cudaSuccess;
   event->moment = std::make_shared<Moment>();
-  return call->enqueue(stream, [moment = event->moment] {
+  return call.enqueue(stream, [moment = event->moment] {
     *moment = {.is_over = true, .ns = now()};
     return true;
   });
+}
+
+/// Loads a kernel's code before its first launch on the device.
+cudaError_t load_code(Call& call, int device, const char* name) {
+  Context& context = call->contexts[static_cast<std::size_t>(device)];
+  if (!context.kernels.insert(name).second) return cudaSuccess;
+  ++call->counts.loaded_kernels;
+  context.taken_bytes += call->options.code_bytes;
+  if (context.taken_bytes > call->options.memory_bytes) return cudaErrorMemoryAllocation;
+  if (!call->options.loads_late) return cudaSuccess;
+  return call->wait(
+      call.lock(), device, [&] { return call->is_idle(device); }, "the code of a kernel");
 }
 
 }  // namespace
@@ -67,11 +79,19 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (const cudaError_t error = refused(call); error != cudaSuccess) return error;
   if (flags != cudaStreamNonBlocking)
     call.fault(cudaErrorInvalidValue, "a stream that waits for the default one: there are none here");
-  *stream = call->streams.emplace_back(std::make_unique<CUstream_st>()).get();
-  (*stream)->device = current_device();
-  (*stream)->multiprocessors = call->options.multiprocessors;
-  call->contexts[static_cast<std::size_t>(current_device())].streams.insert(*stream);
+  *stream = call->make_stream(current_device(), call->options.multiprocessors);
   return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (priority > 0 || priority < -5) return cudaErrorInvalidValue;
+  return cudaStreamCreateWithFlags(stream, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -90,7 +110,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  const Call call("cudaStreamWaitEvent");
+  Call call("cudaStreamWaitEvent");
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, call.function()); error != cudaSuccess) return error;
   if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
@@ -111,7 +131,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return call.fault(cudaErrorStreamCaptureIsolation, "a capture waits for an event from outside of it");
   }
   if (event->moment == nullptr) return call.fault(cudaSuccess, "for an event that was never recorded");
-  return call->enqueue(stream, [moment = event->moment] { return moment->is_over; });
+  return call.enqueue(stream, [moment = event->moment] { return moment->is_over; });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -186,15 +206,18 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 }
 
 cudaError_t plumb::test::played::launch(cudaStream_t stream, const char* name, std::function<void()> kernel) {
-  const Call call(name);
+  Call call(name);
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, name); error != cudaSuccess) return error;
   if (stream->device != current_device())
     return call.fault(cudaErrorInvalidResourceHandle, "a stream of another device than the current one");
+  if (const cudaError_t error = load_code(call, stream->device, name); error != cudaSuccess) return error;
   ++call->counts.kernels;
-  return call->enqueue(stream, [&state = call.state(), device = stream->device, name, kernel = std::move(kernel)] {
+  return call.enqueue(stream, [&state = call.state(), device = stream->device, name, kernel = std::move(kernel)] {
+    Context& context = state.contexts[static_cast<std::size_t>(device)];
+    if (context.held_sms >= state.options.multiprocessors) return false;  // no SM is left to run on
     if (state.kernel++ == state.options.faulty_kernel) {
-      state.contexts[static_cast<std::size_t>(device)].sticky = name;
+      context.sticky = name;
       return false;
     }
     kernel();

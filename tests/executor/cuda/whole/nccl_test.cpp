@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <optional>
+#include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -11,12 +14,12 @@
 #include "executor/cuda/nccl_devices.h"
 #include "executor/nccl/message_pairs.h"
 #include "executor/nccl/nccl_library.h"
-#include "executor/nccl/thread_board.h"
 #include "executor/run.h"
 #include "executor/transport/transport.h"
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/has.h"
+#include "tests/executor/nccl/thread_board.h"
 
 namespace plumb::test {
 
@@ -30,8 +33,9 @@ struct LinkedRun {
   int told = 0;
 };
 
-/// Trains with a thread for each GPU.
-LinkedRun train_on_devices(const RunSpec& spec, const played::Options& options) {
+/// Trains with a thread for each GPU, which has room for NCCL's buffers if the options do not say what it has.
+LinkedRun train_on_devices(const RunSpec& spec, played::Options options) {
+  if (options.memory_bytes == played::Options{}.memory_bytes) options.memory_bytes = std::int64_t{16} << 30U;
   played::restart(options);
   LinkedRun run{.result = {}, .errors = std::vector<std::string>(static_cast<std::size_t>(options.devices))};
   ThreadMeeting meeting(options.devices, Seconds{20});
@@ -139,6 +143,64 @@ TEST_CASE("an error of NCCL, a call that stalls and a kernel that fails end all 
   CHECK(has(broken, "an illegal memory access"));
 }
 
+TEST_CASE("schedules train under all that hardware does, in random orders") {
+  std::mt19937 random(std::random_device{}());
+  const auto one_of = [&](std::initializer_list<int> values) { return values.begin()[random() % values.size()]; };
+  for (const char* name : {"1f1b", "zb-v", "gpipe", "interleaved", "dualpipe", "v-1f1b"}) {
+    ScheduleParameters parameters{.ranks = 4, .microbatches = 8};
+    if (std::string_view(name) == "interleaved") parameters.chunks = 2;
+    RunSpec spec = spec_of(llama_model(8), make_schedule(name, parameters));
+    spec.steps = 2;
+    const RunResult cpu = run(spec);
+    for (int i = 0; i < 4; ++i) {
+      played::Options options{.devices = 4,
+                              .multiprocessors = one_of({40, 108, 132}),
+                              .seed = static_cast<unsigned>(random()),
+                              .launch_queue = static_cast<std::size_t>(one_of({1000, 1024})),
+                              .connections = one_of({1, 2, 8, 32}),
+                              .refuses_epilogues = one_of({0, 1}) == 1};
+      INFO(name << ", seed " << options.seed << ", connections " << options.connections << ", SMs "
+                << options.multiprocessors);
+      const LinkedRun linked = train_on_devices(spec, options);
+      for (const std::string& error : linked.errors) CHECK(error == "");
+      REQUIRE(linked.result.has_value());
+      check_losses(*linked.result, cpu, 1e-5);
+      options.devices = 1;
+      options.multiprocessors = 132;
+      const PlayedRun shared = play(spec, {.graph = i == 0}, options);
+      CHECK(shared.error == "");
+      check_losses(shared.result, cpu, 1e-5);
+    }
+  }
+}
+
+TEST_CASE("a rank whose streams are full says that its peer has stalled, and ends") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("gpipe", {.ranks = 2, .microbatches = 64}));
+  spec.watchdog = Seconds{0.7};
+  const LinkedRun run = train_on_devices(spec, {.devices = 2, .seed = 4, .faulty_device = 0, .nccl_stalls_at = 1});
+  CHECK(run.told == 1);
+  CHECK(has(run.errors[0] + run.errors[1], "for 0.7 s nothing has come of it"));
+  CHECK(played::counts().full_queues == 0);
+}
+
+TEST_CASE("the channels of a rank leave it SMs to compute on") {
+  const RunSpec spec = linked_pipeline(4);
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    const LinkedRun trained =
+        train_on_devices(spec, {.devices = 4, .multiprocessors = 40, .seed = seed, .nccl_sms = 24});
+    for (const std::string& error : trained.errors) CHECK(error == "");
+  }
+}
+
+TEST_CASE("where NCCL's buffers do not fit one rank says so before they meet") {
+  const LinkedRun run = train_on_devices(linked_pipeline(2), {.devices = 2, .memory_bytes = 160 << 20});
+  CHECK(run.told == 1);
+  CHECK(has(run.errors[0] + run.errors[1],
+            "NCCL's buffers take about 147 MiB for 2 communicators, and beside weights "
+            "and activations the device has 12"));
+  CHECK(played::counts().kernels == 0);
+}
+
 TEST_CASE("collectives of the GPUs of a process are timed, their values checked, and products beside them") {
   for (const int devices : {2, 4}) {
     played::restart({.devices = devices, .seed = 2});
@@ -194,14 +256,14 @@ TEST_CASE("two members on one GPU of one host are refused by NCCL itself, on bot
   played::restart({});
   cuda::CudaNcclPort port;
   const NcclId id = port.make_id();
-  const NcclPort::Communicator first = port.begin_communicator(id, 0, 2);
+  const NcclPort::Communicator first = port.begin_communicator(id, 0, 2, {});
   CHECK(!port.is_settled(first));
-  const NcclPort::Communicator second = port.begin_communicator(id, 1, 2);
+  const NcclPort::Communicator second = port.begin_communicator(id, 1, 2, {});
   for (const NcclPort::Communicator one : {first, second}) {
     CHECK_THROWS_WITH_AS(
         port.is_settled(one),
         doctest::Contains("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 0000:01:00.0"), RunError);
-    port.abort(one);
+    port.abort({&one, 1});
   }
   CHECK(played_faults() == "");
 }

@@ -16,7 +16,7 @@ KernelOperands::Tolerance tolerance_of(std::optional<HalfFormat> half) {
 }  // namespace
 
 KernelBench::KernelBench(DeviceMachine& machine) : machine_(&machine), memory_(machine.allocate(kCaseBytes)) {
-  machine.prepare(1, 1);
+  machine.prepare(std::vector<DeviceLane>{{.rank = 0, .stream = DeviceStream::kCompute}}, 1);
 }
 
 std::vector<std::byte> KernelBench::outcome(const std::string& name, const KernelCase::Call& call,

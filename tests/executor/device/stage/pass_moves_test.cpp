@@ -27,9 +27,9 @@ RunSpec layerwise(const std::vector<Layer>& model, const std::string& name, int 
 /// Counts for F on rank 0 how often a gather, enqueued before a layer's compute, need not end before it.
 class WatchedMachine : public HostMachine {
  public:
-  void prepare(int ranks, std::size_t calls) override {
-    HostMachine::prepare(ranks, calls);
-    clocks_.emplace(ranks);
+  void prepare(std::span<const DeviceLane> lanes, std::size_t calls) override {
+    HostMachine::prepare(lanes, calls);
+    clocks_.emplace(lanes.back().rank + 1);
   }
   void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) override {
     note_newest();
