@@ -302,7 +302,7 @@ void CudaMachine::wait_until(const std::function<bool()>& is_over) {
   const auto has_ended = [this](std::size_t call) { return this->has_ended(call); };
   if (links_ != nullptr) return links_->wait_until(is_over, has_ended);
   try {
-    for (PollPause pause; !is_over(); pause.pause())
+    for (PollPause pause = PollPause::of_device(); !is_over(); pause.pause())
       if (watch_.advance(has_ended)) pause.restart();
   } catch (const RunError& fault) {
     throw RunError(text_of_fault(fault.what()));

@@ -14,7 +14,9 @@ namespace plumb { inline namespace executor {
 void set_cuda_environment(bool meets_others) {
   constexpr int kKeepsTheUsers = 0;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeepsTheUsers);
-  if (meets_others) setenv("CUDA_MODULE_LOADING", "EAGER", kKeepsTheUsers);
+  if (!meets_others) return;
+  setenv("CUDA_MODULE_LOADING", "EAGER", kKeepsTheUsers);
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", kKeepsTheUsers);
 }
 
 const CudaLibrary& open_cuda_library(const std::string& folder, const std::string& version) {

@@ -8,10 +8,11 @@
 
 namespace plumb { inline namespace executor {
 
-/// Sets, for the first call of CUDA and unless the user has set them, CUDA_DEVICE_MAX_CONNECTIONS to 32, so that no two
-/// streams of a rank share a hardware queue, and, for a rank that meets ranks of other processes, CUDA_MODULE_LOADING to
-/// EAGER: code that is loaded when a kernel is first launched may wait for the device, and so for kernels of NCCL whose
-/// peers wait, too ("CUDA C++ Programming Guide, Lazy Loading").
+/// Sets what CUDA and NCCL read at their first call, unless the user has set it. CUDA_DEVICE_MAX_CONNECTIONS is 32, so that
+/// no two streams of a rank share a hardware queue. Where the rank meets others, CUDA_MODULE_LOADING is EAGER: code that is
+/// loaded when a kernel is first launched may wait for the device, and so for kernels of NCCL whose peers wait, too ("CUDA
+/// C++ Programming Guide, Lazy Loading"); and NCCL_LAUNCH_ORDER_IMPLICIT is 1: kernels of several communicators start in
+/// the order of their calls, which is the same on all ranks.
 void set_cuda_environment(bool meets_others);
 
 /// Returns the library of this version of Plumb, looked for in `folder` first and then where the system looks. Throws

@@ -97,7 +97,7 @@ void LinkedCalls::launch(const std::vector<Enqueued>& together, const HasEnded& 
 
 void LinkedCalls::wait_until(const std::function<bool()>& is_over, const HasEnded& has_ended) {
   auto end = std::chrono::steady_clock::now() + patience_.timeout;
-  PollPause pause;
+  PollPause pause = PollPause::of_device();
   while (true) {
     try {
       if (watch_.advance(has_ended)) {

@@ -43,7 +43,7 @@ bool NcclCommunicatorHandle::poll(const std::string& during) const {
 
 void NcclCommunicatorHandle::settle(const std::string& during) const {
   const auto end = std::chrono::steady_clock::now() + patience_.timeout;
-  for (PollPause pause; !poll(during); pause.pause()) {
+  for (PollPause pause = PollPause::of_device(); !poll(during); pause.pause()) {
     if (patience_.stop_if_told) patience_.stop_if_told();
     if (std::chrono::steady_clock::now() > end)
       throw RunError(

@@ -6,10 +6,9 @@
 namespace plumb { inline namespace executor {
 
 void PollPause::pause() {
-  constexpr std::chrono::microseconds kLongest{200};
   if (std::chrono::steady_clock::now() - start_ < eager_) return;
   std::this_thread::sleep_for(next_);
-  next_ = std::min(2 * next_, kLongest);
+  next_ = std::min(2 * next_, longest_);
 }
 
 }}  // namespace plumb::executor

@@ -159,11 +159,15 @@ TEST_CASE("memory that is not there is missed before the first step, for workspa
   CHECK(refused.counts.kernels == 0);
 }
 
-TEST_CASE("a rank has the streams that its program uses, and no others") {
-  RunSpec spec = small_run("1f1b", 1);
-  CHECK(play(spec).counts.streams == 1);
-  spec = small_run("1f1b", 2);  // the first sends activations, the last gradients
-  CHECK(play(spec).counts.streams == 4);
+TEST_CASE("a rank has the streams that its program uses, and those of exchanges go first") {
+  const played::Counts alone = play(small_run("1f1b", 1)).counts;
+  CHECK(alone.streams == 1);
+  CHECK(alone.urgent_streams == 0);
+  for (const bool parts : {false, true}) {
+    const played::Counts two = play(small_run("1f1b", 2), {.parts = parts}).counts;
+    CHECK(two.streams == 4);  // the first sends activations, the last gradients
+    CHECK(two.urgent_streams == 2);
+  }
 }
 
 TEST_CASE("the host is ahead of the device by less than a stream's queue holds") {

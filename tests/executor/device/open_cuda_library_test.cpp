@@ -2,34 +2,41 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
 
 namespace plumb::test {
 namespace {
 
-std::string value_of(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value == nullptr ? "" : value;
+constexpr std::array kVariables = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "NCCL_LAUNCH_ORDER_IMPLICIT"};
+
+/// Returns the values of the variables, each with a space behind it.
+std::string values() {
+  std::string text;
+  for (const char* variable : kVariables) {
+    const char* value = std::getenv(variable);
+    text += std::string(value == nullptr ? "none" : value) + " ";
+  }
+  return text;
+}
+
+void unset() {
+  for (const char* variable : kVariables) unsetenv(variable);
 }
 
 }  // namespace
 
-TEST_CASE(
-    "CUDA gets a hardware queue for each stream, and code that is loaded at once where ranks meet, but the user "
-    "decides") {
-  for (const char* variable : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"}) unsetenv(variable);
+TEST_CASE("CUDA and NCCL are set for streams that wait for other ranks, where the user has not set them") {
+  unset();
   set_cuda_environment(false);
-  CHECK(value_of("CUDA_DEVICE_MAX_CONNECTIONS") == "32");
-  CHECK(value_of("CUDA_MODULE_LOADING") == "");
+  CHECK(values() == "32 none none ");
   set_cuda_environment(true);
-  CHECK(value_of("CUDA_MODULE_LOADING") == "EAGER");
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
-  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  CHECK(values() == "32 EAGER 1 ");
+  for (const char* variable : kVariables) setenv(variable, "0", 1);
   set_cuda_environment(true);
-  CHECK(value_of("CUDA_DEVICE_MAX_CONNECTIONS") == "4");
-  CHECK(value_of("CUDA_MODULE_LOADING") == "LAZY");
-  for (const char* variable : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"}) unsetenv(variable);
+  CHECK(values() == "0 0 0 ");
+  unset();
 }
 
 }  // namespace plumb::test

@@ -138,7 +138,7 @@ CUresult CUDAAPI destroy_context(CUgreenCtx context) {
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI create_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
+CUresult CUDAAPI create_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int priority) {
   const Call call("cuGreenCtxStreamCreate");
   if (!context_exists(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
   if (flags != CU_STREAM_NON_BLOCKING) {
@@ -146,7 +146,7 @@ CUresult CUDAAPI create_stream(CUstream* stream, CUgreenCtx context, unsigned fl
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (refused(call) != cudaSuccess) return CUDA_ERROR_OUT_OF_MEMORY;
-  *stream = call->make_stream(context->device, context->has.multiprocessors);
+  *stream = call->make_stream(context->device, context->has.multiprocessors, priority);
   return CUDA_SUCCESS;
 }
 

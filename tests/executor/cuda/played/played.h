@@ -67,6 +67,7 @@ struct Counts {
   std::int64_t most_bytes = 0;        ///< the most memory in use on one device
   std::int64_t made = 0;              ///< calls that refused_call counts
   std::int64_t streams = 0;           ///< streams that were made
+  std::int64_t urgent_streams = 0;    ///< those among them that go before others
   std::int64_t loaded_kernels = 0;    ///< kernels, by device, whose code was loaded
   std::int64_t full_queues = 0;       ///< launches that waited for room in their stream's queue
 };

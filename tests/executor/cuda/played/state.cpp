@@ -162,7 +162,7 @@ cudaError_t State::stream_of(cudaStream_t& stream, const char* function) {
   return cudaErrorInvalidResourceHandle;
 }
 
-cudaStream_t State::make_stream(int device, int multiprocessors) {
+cudaStream_t State::make_stream(int device, int multiprocessors, int priority) {
   CUstream_st& made = *streams.emplace_back(std::make_unique<CUstream_st>());
   Context& context = contexts[static_cast<std::size_t>(device)];
   made.device = device;
@@ -170,6 +170,7 @@ cudaStream_t State::make_stream(int device, int multiprocessors) {
   made.connection = context.made_streams++ % options.connections;
   context.streams.insert(&made);
   ++counts.streams;
+  if (priority < 0) ++counts.urgent_streams;
   return &made;
 }
 

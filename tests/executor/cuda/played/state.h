@@ -148,8 +148,8 @@ class State {
   cudaError_t wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
                    const char* function);
   bool is_idle(int device) const;
-  /// Makes a stream of the device. `connection`: as CUDA gives them out.
-  cudaStream_t make_stream(int device, int multiprocessors);
+  /// Makes a stream of the device, on the hardware queue whose turn it is. Lower priorities go first.
+  cudaStream_t make_stream(int device, int multiprocessors, int priority);
 
   /// Returns the device's bus, e.g. "0000:01:00.0".
   std::string bus_of(int device) const;

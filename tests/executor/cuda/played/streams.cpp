@@ -11,6 +11,8 @@ using namespace plumb::test::played;
 
 namespace {
 
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -73,25 +75,26 @@ cudaError_t load_code(Call& call, int device, const char* name) {
 
 }  // namespace
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  const Call call("cudaStreamCreateWithFlags");
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  const Call call("cudaStreamCreateWithPriority");
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = refused(call); error != cudaSuccess) return error;
   if (flags != cudaStreamNonBlocking)
     call.fault(cudaErrorInvalidValue, "a stream that waits for the default one: there are none here");
-  *stream = call->make_stream(current_device(), call->options.multiprocessors);
+  if (priority > kLeastPriority || priority < kGreatestPriority)
+    call.fault(cudaErrorInvalidValue, "a priority that the device does not have");
+  *stream = call->make_stream(current_device(), call->options.multiprocessors, priority);
   return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = 0;
-  *greatest = -5;
+  *least = kLeastPriority;
+  *greatest = kGreatestPriority;
   return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  if (priority > 0 || priority < -5) return cudaErrorInvalidValue;
-  return cudaStreamCreateWithFlags(stream, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
