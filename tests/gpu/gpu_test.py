@@ -12,8 +12,8 @@ import sys
 import tempfile
 
 SCHEDULES = ["gpipe", "1f1b", "zb-h1", "pipedream"]
-STAGES = [2, 4]
-SHARINGS = [[], ["--sms", "all"], ["--cuda-graph"], ["--sms", "all", "--cuda-graph"]]
+# How ranks share the GPU, by the number of stages.
+SHARINGS = {2: [[], ["--sms", "all"], ["--cuda-graph"], ["--sms", "all", "--cuda-graph"]], 4: [[], ["--cuda-graph"]]}
 STEPS = "5"
 
 
@@ -58,7 +58,7 @@ def main():
                 shutil.copy(sys.argv[2], folder / "libplumb_cuda.so")
         plan = folder / "plan.json"
         deeper = folder / "deeper.json"
-        for ranks, name in zip(STAGES, (plan, deeper), strict=True):
+        for ranks, name in zip(SHARINGS, (plan, deeper), strict=True):
             planned = call(plumb, "plan", "llama-nano", f"v100:{ranks}", "--global-batch", "8", "--precision", "fp32", "--layout", f"dp=1,tp=1,pp={ranks},mbs=1", "-o", name)
             if planned.returncode != 0:
                 sys.exit(f"there is no plan: {planned.stderr}")
@@ -87,9 +87,9 @@ def main():
                 failed += 1
 
         for schedule in SCHEDULES:
-            for stages, own in zip(STAGES, (plan, deeper), strict=True):
+            for (stages, sharings), own in zip(SHARINGS.items(), (plan, deeper), strict=True):
                 reference = functools.cache(lambda: losses(plumb, own, schedule, "cpu"))
-                for sharing in SHARINGS:
+                for sharing in sharings:
                     def compared():
                         worst = compare(reference(), losses(plumb, own, schedule, "cuda", *sharing))
                         return f"{STEPS} steps, losses within {worst:.1e} of the cpu's"
