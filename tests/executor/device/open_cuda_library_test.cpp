@@ -9,12 +9,13 @@
 namespace plumb::test {
 namespace {
 
-constexpr std::array kVariables = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "NCCL_LAUNCH_ORDER_IMPLICIT"};
+constexpr std::array kCudaVariables = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING",
+                                       "NCCL_LAUNCH_ORDER_IMPLICIT"};
 
 /// Returns the values of the variables, each with a space behind it.
 std::string values() {
   std::string text;
-  for (const char* variable : kVariables) {
+  for (const char* variable : kCudaVariables) {
     const char* value = std::getenv(variable);
     text += std::string(value == nullptr ? "none" : value) + " ";
   }
@@ -22,7 +23,7 @@ std::string values() {
 }
 
 void unset() {
-  for (const char* variable : kVariables) unsetenv(variable);
+  for (const char* variable : kCudaVariables) unsetenv(variable);
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ TEST_CASE("CUDA and NCCL are set for streams that wait for other ranks, where th
   CHECK(values() == "32 none none ");
   set_cuda_environment(true);
   CHECK(values() == "32 EAGER 1 ");
-  for (const char* variable : kVariables) setenv(variable, "0", 1);
+  for (const char* variable : kCudaVariables) setenv(variable, "0", 1);
   set_cuda_environment(true);
   CHECK(values() == "0 0 0 ");
   unset();
