@@ -12,8 +12,7 @@ namespace {
 
 /// Kernels of four channels may wait at once on a rank, and together leave compute more than two thirds of 108 SMs.
 constexpr int kChannelBlocks = 8;
-/// Blocks with which a group is counted, whose number NCCL decides. It takes up to 24 on GPUs of one node.
-constexpr int kGroupBlocks = 24;
+constexpr int kGroupBlocks = 24;  // with which a group is counted; NCCL decides their number itself
 
 std::int64_t number_or(const char* variable, std::int64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -30,12 +29,10 @@ bool has_member(const NcclCommunicator& communicator, int rank) {
 std::int64_t nccl_buffer_bytes(const std::vector<NcclCommunicator>& communicators, int rank) {
   constexpr std::int64_t kLowLatencyBytes = 512 << 10, kLowLatency128Bytes = 120 * 640 * 8 * 8;
   const std::int64_t of_block = number_or("NCCL_BUFFSIZE", 4 << 20) + kLowLatencyBytes + kLowLatency128Bytes;
-  const std::int64_t most_blocks = number_or("NCCL_MAX_CTAS", kGroupBlocks);
   std::int64_t bytes = 0;
   for (const NcclCommunicator& communicator : communicators) {
     if (!has_member(communicator, rank)) continue;
-    const std::int64_t blocks =
-        communicator.is_channel ? std::min<std::int64_t>(kChannelBlocks, most_blocks) : most_blocks;
+    const std::int64_t blocks = number_or("NCCL_MAX_CTAS", communicator.is_channel ? kChannelBlocks : kGroupBlocks);
     bytes += (communicator.is_channel ? 1 : 2) * blocks * of_block;
   }
   return bytes;

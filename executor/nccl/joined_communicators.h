@@ -14,7 +14,7 @@ namespace plumb { inline namespace executor {
 
 /// Returns the bytes that NCCL takes on the device of `rank` for these communicators, by an estimate. A rank has a buffer
 /// for each block, neighbour and protocol: 4 MiB of Simple (NCCL_BUFFSIZE), 4.7 of LL128 and 0.5 of LL (NCCL 2.28,
-/// src/init.cc, computeBuffSizes). A channel has one neighbour, and a group's ring two. NCCL_MAX_CTAS limits the blocks.
+/// src/init.cc, computeBuffSizes). A channel has one neighbour, and a group's ring two. NCCL_MAX_CTAS says how many blocks there are.
 std::int64_t nccl_buffer_bytes(const std::vector<NcclCommunicator>& communicators, int rank);
 
 class JoinedCommunicators {
