@@ -1,9 +1,8 @@
 #include "executor/cuda/cuda_kernels.h"
 #include "executor/cuda/product_launcher.h"
 
-#include <algorithm>
-
 #include "executor/cuda/check_cuda.h"
+#include "executor/cuda/launch_size.h"
 #include "executor/device/kernels/simt_kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/warp_block.cuh"
@@ -12,9 +11,6 @@ namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 static_assert(kScratchFloats * sizeof(float) <= kAlgorithmWorkspaceBytes);
-constexpr int kElementLanes = 256;
-constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // elementwise bodies loop over the remaining elements
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;
 
 template <class S>
 class CudaLauncher : public ProductLauncher<S> {
@@ -26,24 +22,20 @@ class CudaLauncher : public ProductLauncher<S> {
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
     if (items < 1) return;
-    const auto blocks = static_cast<int>(std::min(items, kMostBlocks));
-    check(kernels::cuda::launch(body, blocks, lanes, this->stream()), "a kernel's launch");
+    check(kernels::cuda::launch(body, blocks_of_items(items), lanes, this->stream()), "a kernel's launch");
   }
   template <class Body>
   void launch_elements(const Body& body, std::int64_t elements) {
-    const std::int64_t blocks =
-        std::min((elements + kElementLanes - 1) / kElementLanes, kBlocksOfMultiprocessor * multiprocessors_);
-    launch(body, std::max<std::int64_t>(1, blocks), kElementLanes);
+    launch(body, blocks_of_elements(elements, multiprocessors_), kElementLanes);
   }
   template <class Body>
   void launch_warps(const Body& body) {
     if (body.items() < 1) return;
-    const auto blocks = static_cast<int>(std::min(body.items(), kMostBlocks));
-    check(kernels::cuda::launch_warps(body, blocks, this->stream()), "a kernel's launch");
+    check(kernels::cuda::launch_warps(body, blocks_of_items(body.items()), this->stream()), "a kernel's launch");
   }
 
  private:
-  std::int64_t multiprocessors_;
+  int multiprocessors_;
 };
 
 template <class S>

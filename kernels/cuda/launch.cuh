@@ -38,7 +38,7 @@ cudaError_t launch(const Body& body, int blocks, int lanes, cudaStream_t stream)
   cudaLaunchConfig_t launch{};
   launch.gridDim = dim3(static_cast<unsigned>(blocks));
   launch.blockDim = dim3(static_cast<unsigned>(lanes));
-  launch.dynamicSmemBytes = static_cast<std::size_t>(lanes) * sizeof(float);
+  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes_of(lanes));
   launch.stream = stream;
   return cudaLaunchKernelEx(&launch, run_body<Body>, body);
 }

@@ -21,6 +21,11 @@
 
 namespace plumb { inline namespace kernels {
 
+/// Bytes that a block of a plain body shares.
+constexpr std::int64_t shared_bytes_of(int lanes) {
+  return std::int64_t{lanes} * static_cast<std::int64_t>(sizeof(float));
+}
+
 /// Calls body(i) for each element that falls to this thread.
 template <class Thread, class Body>
 PLUMB_SIMT void for_each_element(const Thread& thread, std::int64_t elements, const Body& body) {

@@ -29,9 +29,10 @@ class HostMachine : public DeviceMachine {
  public:
   explicit HostMachine(std::optional<HalfFormat> half = {}, std::optional<unsigned> seed = {},
                        std::int64_t free_bytes = 1 << 30)
-      : seed_(seed),
-        free_(free_bytes),
-        kernels_(make_host_kernels(half, [this](std::function<void()> work) { queue_.push_back(std::move(work)); })) {}
+      : seed_(seed), free_(free_bytes), kernels_(make_host_kernels(half, to_queue())) {}
+  /// A machine with other kernels than the host's.
+  explicit HostMachine(const std::function<std::unique_ptr<DeviceKernels>(HostEnqueue)>& make_kernels)
+      : free_(1 << 30), kernels_(make_kernels(to_queue())) {}
 
   std::int64_t free_bytes() const override { return free_; }
   std::byte* allocate(std::int64_t bytes) override {
@@ -111,6 +112,10 @@ class HostMachine : public DeviceMachine {
     std::vector<std::size_t> waits;
     HostQueue work;
   };
+
+  HostEnqueue to_queue() {
+    return [this](std::function<void()> work) { queue_.push_back(std::move(work)); };
+  }
 
   /// A stream's next call, nothing of whose waits is left.
   std::size_t any_ready(const std::vector<bool>& done, std::mt19937& random) {

@@ -1,6 +1,11 @@
 #include "tests/executor/device/kernels/kernel_comparison.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "executor/transport/transport.h"
+#include "tests/executor/device/host_machine.h"
 
 namespace plumb::test {
 namespace {
@@ -13,16 +18,43 @@ KernelOperands::Tolerance tolerance_of(std::optional<HalfFormat> half) {
   return {.stored = 2e-3, .floats = 5e-4};
 }
 
+std::string name_of(std::optional<HalfFormat> half) {
+  return !half ? "fp32" : *half == HalfFormat::kBf16 ? "bf16" : "fp16";
+}
+
+struct Tally {
+  int passed = 0, failed = 0;
+};
+
+void compare_in_format(Tally& tally, const TestedMachine& tested, std::optional<HalfFormat> half,
+                       const ComparisonOptions& options) {
+  HostMachine host(half);
+  KernelBench ours(*tested.machine, tested.show), reference(host);
+  unsigned seed = options.seed;
+  for (const KernelCase& of : kernel_cases())
+    for (unsigned i = 0; i < options.tries; ++i, ++seed) {
+      if (of.name.find(options.only) == std::string::npos) continue;
+      std::string difference = difference_on(ours, reference, of, half, seed);
+      if (const std::string faults = tested.faults ? tested.faults() : ""; !faults.empty())
+        difference += (difference.empty() ? "" : "; ") + faults;
+      ++(difference.empty() ? tally.passed : tally.failed);
+      if (!difference.empty()) fmt::print("{} in {}, seed {}: {}\n", of.name, name_of(half), seed, difference);
+    }
+}
+
 }  // namespace
 
-KernelBench::KernelBench(DeviceMachine& machine) : machine_(&machine), memory_(machine.allocate(kCaseBytes)) {
+KernelBench::KernelBench(DeviceMachine& machine, ShowTensors show)
+    : machine_(&machine), show_(std::move(show)), memory_(machine.allocate(kCaseBytes)) {
   machine.prepare(std::vector<DeviceLane>{{.rank = 0, .stream = DeviceStream::kCompute}}, 1);
 }
 
 std::vector<std::byte> KernelBench::outcome(const std::string& name, const KernelCase::Call& call,
-                                            const std::vector<std::byte>& tensors) {
+                                            const KernelOperands& operands) {
+  const std::vector<std::byte>& tensors = operands.bytes();
   if (std::ssize(tensors) > kCaseBytes) throw RunError(name + ": its tensors take too much");
   machine_->upload(memory_, tensors);
+  if (show_) show_(operands.tensors());
   machine_->begin_call(0, 0, DeviceStream::kCompute, name.c_str());
   call(machine_->kernels());
   machine_->end_call();
@@ -36,8 +68,24 @@ std::string difference_on(KernelBench& ours, KernelBench& reference, const Kerne
                           std::optional<HalfFormat> half, unsigned seed) {
   KernelOperands own(ours.memory(), half, seed), other(reference.memory(), half, seed);
   const KernelCase::Call here = of.make(own), there = of.make(other);
-  return own.difference(ours.outcome(of.name, here, own.bytes()), reference.outcome(of.name, there, other.bytes()),
-                        tolerance_of(half));
+  return own.difference(ours.outcome(of.name, here, own), reference.outcome(of.name, there, other), tolerance_of(half));
+}
+
+int compare_with_host(const std::function<TestedMachine(std::optional<HalfFormat>)>& make,
+                      const ComparisonOptions& options) {
+  Tally tally;
+  try {
+    for (const std::optional<HalfFormat> half :
+         {std::optional<HalfFormat>{}, std::optional(HalfFormat::kBf16), std::optional(HalfFormat::kFp16)})
+      compare_in_format(tally, make(half), half, options);
+  } catch (const std::exception& error) {
+    fmt::print("from seed {} on: {}\n", options.seed, error.what());
+    ++tally.failed;
+  }
+  fmt::print("{} tries of kernels or chains of them in 3 formats, from seed {} on\n", tally.passed + tally.failed,
+             options.seed);
+  fmt::print("[cases] {} passed, {} failed\n", tally.passed, tally.failed);
+  return tally.failed == 0 && tally.passed > 0 ? 0 : 1;
 }
 
 }  // namespace plumb::test

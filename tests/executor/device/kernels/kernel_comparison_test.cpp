@@ -33,8 +33,8 @@ TEST_CASE("a kernel that does something else is found out") {
     };
     const auto here = call_with(own, 32);
     const auto there = call_with(same, 32);
-    auto after = ours.outcome("a sum", here, own.bytes());
-    const auto expected = reference.outcome("a sum", there, same.bytes());
+    auto after = ours.outcome("a sum", here, own);
+    const auto expected = reference.outcome("a sum", there, same);
     spoil(after);
     return own.difference(after, expected, {.stored = 1e-5, .floats = 1e-5});
   };

@@ -117,6 +117,13 @@ std::int32_t* KernelOperands::integer_room(std::int64_t elements) {
   return static_cast<std::int32_t*>(address_of(append(Values::kIntegers, elements, 4, 0)));
 }
 
+std::vector<std::span<std::byte>> KernelOperands::tensors() const {
+  std::vector<std::span<std::byte>> found;
+  for (const Tensor& tensor : tensors_)
+    found.emplace_back(base_ + tensor.first, static_cast<std::size_t>(tensor.elements) * tensor.element_bytes);
+  return found;
+}
+
 std::string KernelOperands::difference(std::span<const std::byte> ours, std::span<const std::byte> reference,
                                        const Tolerance& tolerance) const {
   std::size_t end = 0;  // of what has been looked at

@@ -65,6 +65,8 @@ class KernelOperands {
 
   std::int64_t element_bytes() const { return half_ ? 2 : 4; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
+  /// The memory of every tensor, in the order in which they were asked for.
+  std::vector<std::span<std::byte>> tensors() const;
 
   /// Differences of `ours` and `reference`, both whole images of all tensors after the call; empty: they differ by
   /// rounding alone, and only numbers that neither has touched are NaN in either. `tolerance`: relative to the largest
