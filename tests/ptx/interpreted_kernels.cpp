@@ -1,8 +1,5 @@
 #include "tests/ptx/interpreted_kernels.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <typeinfo>
@@ -13,18 +10,12 @@
 #include "kernels/simt/thread.h"
 #include "kernels/simt/warp.h"
 #include "tests/executor/device/host_product_launcher.h"
+#include "tests/ptx/kernel_names.h"
 
 namespace plumb::test {
 namespace {
 
 constexpr int kMultiprocessors = 1;  // so that elementwise bodies loop
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return text == nullptr ? name : std::string(text.get());
-}
 
 /// Returns the mangled name of the instance of kernels::cuda::TEMPLATE, run_body or run_warps, for a body.
 template <class Body>

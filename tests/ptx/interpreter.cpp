@@ -31,13 +31,20 @@ void Interpreter::launch(std::string_view kernel, const LaunchSize& size, std::s
   report_.begin(kernel);
   memory_.forget_accesses();
   AccessLog shared_log(program.static_shared_bytes + size.shared_bytes);
-  const LaunchMemory memory{
-      .parameters = parameters, .global = &memory_, .shared_log = &shared_log, .report = &report_};
+  Work work;
+  const LaunchMemory memory{.parameters = parameters,
+                            .global = &memory_,
+                            .shared_log = &shared_log,
+                            .report = &report_,
+                            .work = counts_work_ ? &work : nullptr};
   try {
     for (std::uint32_t block = 0; block < size.blocks; ++block) Block(program, size, memory, block).run();
   } catch (const StoppedKernel&) {
     return;  // the report has the fault
   }
+  if (!counts_work_) return;
+  work.memory_bytes = memory_.touched_bytes();
+  work_.push_back({std::string(kernel), work});
 }
 
 }  // namespace plumb::test::ptx

@@ -7,18 +7,27 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tests/ptx/machine/block.h"
 #include "tests/ptx/machine/global_memory.h"
 #include "tests/ptx/machine/report.h"
+#include "tests/ptx/machine/work.h"
 #include "tests/ptx/read/module.h"
 
 namespace plumb::test::ptx {
 
+/// The work of a kernel that has run.
+struct LaunchedWork {
+  std::string kernel;
+  Work work;
+};
+
 class Interpreter {
  public:
   /// `text`: what `nvcc -ptx` writes. Throws PtxError if it cannot be read.
-  explicit Interpreter(std::string text) : module_(std::move(text)) {}
+  explicit Interpreter(std::string text, bool counts_work = false)
+      : module_(std::move(text)), counts_work_(counts_work) {}
 
   /// Runs a grid, block after block, whose threads may touch the buffers of memory() alone. parameters: the
   /// bytes of all parameters, as a launch passes them. Throws PtxError if there is no such kernel, if the
@@ -34,14 +43,18 @@ class Interpreter {
   const Report& report() const { return report_; }
   /// Returns what has been reported, and begins a new report.
   Report take_report() { return std::exchange(report_, {}); }
+  /// Returns the work of the kernels that have run since the last time, if it is counted.
+  std::vector<LaunchedWork> take_work() { return std::exchange(work_, {}); }
 
  private:
   const Program& program_of(std::string_view kernel);
 
   Module module_;
+  bool counts_work_;
   std::map<std::string_view, Program> programs_;  // that have been decoded
   GlobalMemory memory_;
   Report report_;
+  std::vector<LaunchedWork> work_;
 };
 
 }  // namespace plumb::test::ptx

@@ -8,8 +8,6 @@
 // given, since the build made none.
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <ranges>
@@ -20,14 +18,10 @@
 #include "tests/executor/device/host_machine.h"
 #include "tests/executor/device/kernels/kernel_comparison.h"
 #include "tests/ptx/interpreted_kernels.h"
+#include "tests/ptx/kernel_names.h"
+#include "tests/ptx/text_file.h"
 
 namespace plumb::test { namespace {
-
-std::string text_of(const char* path) {
-  std::ifstream file(path);
-  if (!file) throw ptx::PtxError(fmt::format("{} cannot be read", path));
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// Returns the first faults of the kernels that have run since the last time.
 std::string faults_of(ptx::Interpreter& interpreter) {
@@ -35,7 +29,7 @@ std::string faults_of(ptx::Interpreter& interpreter) {
   const ptx::Report report = interpreter.take_report();
   std::string text;
   for (const ptx::Fault& fault : report.faults() | std::views::take(kShown))
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", fault.kernel, fault.text);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", demangled(fault.kernel), fault.text);
   if (report.faults().size() > kShown) text += fmt::format("; and {} more", report.faults().size() - kShown);
   return text;
 }
@@ -54,7 +48,7 @@ TestedMachine machine_for(std::optional<HalfFormat> half, ptx::Interpreter& inte
 }
 
 int run(const char* path, const ComparisonOptions& options) {
-  ptx::Interpreter interpreter(text_of(path));
+  ptx::Interpreter interpreter(text_of_file(path));
   interpreter.decode_all();
   fmt::print("{} kernels of {}\n", interpreter.module().entries().size(), path);
   return compare_with_host([&](std::optional<HalfFormat> half) { return machine_for(half, interpreter); }, options);

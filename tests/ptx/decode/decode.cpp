@@ -8,6 +8,7 @@
 #include "tests/ptx/decode/reconvergence.h"
 #include "tests/ptx/decode/register_file.h"
 #include "tests/ptx/forms/form.h"
+#include "tests/ptx/machine/work.h"
 
 namespace plumb::test::ptx {
 namespace {
@@ -134,7 +135,9 @@ Program decode(const Module& module, const Entry& entry) {
     const Form& form = form_of(statement);
     Instruction in{.run = form.run,
                    .flow = form.flow,
+                   .unit = unit_of(statement.opcode),
                    .space = form.space,
+                   .access_bytes = form.access_bytes,
                    .is_aligned = form.is_aligned,
                    .line = statement.line,
                    .text = statement.text};

@@ -30,6 +30,7 @@ struct Form {
   Flow flow = Flow::kNext;
   bool is_aligned = false;
   Space space = Space::kGeneric;
+  std::uint8_t access_bytes = 0;
 };
 
 /// Forms by opcode. Where operands decide, the opcode is followed by a blank and their number ("bar.sync 2"),

@@ -61,7 +61,10 @@ void store_to(Warp& warp, const Instruction& in, LaneMask lanes) {
 template <class T, int kCount>
 void add_access(FormTable& table, Space space, const std::string& ending) {
   const std::string name = name_of(space) + ending;
-  Form form{.run = load<T, kCount>, .slots = std::vector(kCount, Slot::kAny), .space = space};
+  Form form{.run = load<T, kCount>,
+            .slots = std::vector(kCount, Slot::kAny),
+            .space = space,
+            .access_bytes = sizeof(T) * kCount};
   form.slots.push_back(Slot::kAddress);
   table.add("ld" + name, form);
   if (space == Space::kGlobal) table.add("ld.global.nc" + ending, form);

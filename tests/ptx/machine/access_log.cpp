@@ -36,6 +36,7 @@ std::optional<Conflict> AccessLog::read_cell(Cell& cell, std::uint32_t thread, c
   if (cell.is_pending) return Conflict{Conflict::Kind::kPendingCopy, cell.write.thread};
   if (cell.write.clock == 0 && needs_write) return Conflict{Conflict::Kind::kUnwritten};
   if (!clocks.is_over(cell.write, thread)) return Conflict{Conflict::Kind::kAfterWrite, cell.write.thread};
+  if (cell.write.clock == 0) cell.is_read_first = true;
   Moment& kept = clocks.is_over(cell.reads[0], thread) ? cell.reads[0] : cell.reads[1];
   kept = clocks.now(thread);
   return {};
@@ -68,6 +69,15 @@ std::optional<Conflict> AccessLog::write(std::int64_t first, int bytes, std::uin
     if (auto conflict = write_cell(cell, thread, clocks)) found = conflict;
   });
   return found;
+}
+
+std::int64_t AccessLog::touched_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Page& page : pages_)
+    if (page.generation == generation_)
+      for (const Cell& cell : page.cells)
+        bytes += page.cell_bytes * ((cell.is_read_first ? 1 : 0) + (cell.write.clock != 0 ? 1 : 0));
+  return bytes;
 }
 
 void AccessLog::begin_copy(std::int64_t first, int bytes) {

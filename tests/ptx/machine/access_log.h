@@ -34,6 +34,9 @@ class AccessLog {
                                bool needs_write);
   std::optional<Conflict> write(std::int64_t first, int bytes, std::uint32_t thread, const Clocks& clocks);
 
+  /// Returns the bytes that have been read before they were written, and those that have been written.
+  std::int64_t touched_bytes() const;
+
   /// Marks bytes as the target of a copy that nobody has waited for, after a write(), and takes the mark
   /// away, when the copy counts as a write of this moment.
   void begin_copy(std::int64_t first, int bytes);
@@ -47,6 +50,7 @@ class AccessLog {
     Moment write;
     std::array<Moment, 2> reads;
     bool is_pending = false;
+    bool is_read_first = false;
   };
   struct Page {
     std::uint64_t generation = 0;

@@ -12,6 +12,7 @@
 #include "tests/ptx/machine/global_memory.h"
 #include "tests/ptx/machine/report.h"
 #include "tests/ptx/machine/warp.h"
+#include "tests/ptx/machine/work.h"
 
 namespace plumb::test::ptx {
 
@@ -31,6 +32,7 @@ struct LaunchMemory {
   GlobalMemory* global = nullptr;
   AccessLog* shared_log = nullptr;  ///< of the largest shared memory
   Report* report = nullptr;
+  Work* work = nullptr;  ///< null: it is not counted
 };
 
 /// The first generic addresses of shared and of local memory.
@@ -67,6 +69,7 @@ class Block {
 
   std::uint32_t index() const { return index_; }
   Report& report() { return *memory_.report; }
+  Work* work() { return memory_.work; }
   Clocks& clocks() { return clocks_; }
 
  private:

@@ -30,6 +30,12 @@ class GlobalMemory {
     for (Buffer& buffer : buffers_) buffer.log.clear();
   }
 
+  std::int64_t touched_bytes() const {
+    std::int64_t bytes = 0;
+    for (const Buffer& buffer : buffers_) bytes += buffer.log.touched_bytes();
+    return bytes;
+  }
+
   /// Returns the buffer that has all of these bytes; null if none has.
   Buffer* find(std::uint64_t address, std::uint64_t bytes) {
     if (last_ < buffers_.size() && has(buffers_[last_], address, bytes)) return &buffers_[last_];

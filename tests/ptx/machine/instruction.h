@@ -32,13 +32,27 @@ struct Address {
 
 enum class Flow : std::uint8_t { kNext, kBranch, kExit };
 
+/// The unit that an instruction keeps busy, as far as ptxas cannot do without it (work.h).
+enum class Unit : std::uint8_t {
+  kNone,        ///< ptxas may leave the instruction out
+  kIssue,       ///< a scheduler alone
+  kFp32,        ///< sums, differences and fused products of fp32
+  kSpecial,     ///< ex2, lg2, rcp, roots and their like
+  kTensor,      ///< mma
+  kShared,      ///< shared memory: ld and st
+  kSharedCopy,  ///< shared memory: cp.async
+  kSharedRows,  ///< shared memory: ldmatrix
+};
+
 /// Every register has a lane's values behind each other: 32 times 2, 4 or 8 bytes. A predicate is a LaneMask.
 struct Instruction {
   static constexpr std::uint32_t kNoGuard = ~std::uint32_t{0};
 
   Run run = nullptr;
   Flow flow = Flow::kNext;
+  Unit unit = Unit::kNone;
   Space space = Space::kGeneric;  ///< of the first address
+  std::uint8_t access_bytes = 0;  ///< of ld and st: bytes of a lane
   bool is_aligned = false;        ///< all lanes of the warp that have not exited must be here together
   bool is_guard_negated = false;
   std::uint32_t guard = kNoGuard;            ///< place of the predicate

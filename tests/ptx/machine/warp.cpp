@@ -30,10 +30,12 @@ void Warp::run() {
       continue;
     }
     ++path.at;
-    if (in.flow == Flow::kExit)
+    if (in.flow == Flow::kExit) {
       exit(lanes);
-    else if (lanes != 0)
+    } else if (lanes != 0) {
+      if (in.unit != Unit::kNone && block_->work() != nullptr) count_instruction(*block_->work(), *this, in, lanes);
       in.run(*this, in, lanes);
+    }
     if (is_waiting_) return;
   }
 }

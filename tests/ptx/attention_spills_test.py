@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Checks that no attention kernel for heads of 128 channels spills registers, beyond what is known.
+
+usage: attention_spills_test.py [PTXAS CAPABILITY PTX]      e.g. ptxas 90 kernels.ptx
+
+Exit 77: there is nothing to check, since the build made no PTX.
+"""
+import re
+import subprocess
+import sys
+import tempfile
+
+KERNEL = re.compile(r"WarpAttention(\w+?)I\w*Li128E")
+# Bytes that a thread stores and loads for want of registers, by compute capability and body. A kernel that spills less
+# fails too, so that this table says what is true.
+KNOWN = {"90": {"Forward": 480, "QueryGradient": 260, "KeyValueGradient": 0}}
+FUNCTION = re.compile(r"Compiling entry function '(\w+)'")
+SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+def attention_module(text):
+    """The module with the attention kernels alone, which ptxas compiles in seconds."""
+    parts = re.split(r"(?m)^(?=\.visible \.entry )", text)
+    shared = re.findall(r"(?m)^\.extern \.shared .*;$", text)
+    head = [line for line in parts[0].splitlines() if not line.startswith(".extern")]
+    kept = [part for part in parts[1:] if KERNEL.search(part.split("(", 1)[0])]
+    # A declaration behind an entry belongs to all.
+    kept = [re.sub(r"(?m)^\.extern \.shared .*;$", "", part) for part in kept]
+    return "\n".join([*head, *shared, *kept])
+
+
+def spills(log):
+    """Yields (body, bytes) of each kernel in the log of ptxas -v."""
+    name = None
+    for line in log.splitlines():
+        if match := FUNCTION.search(line):
+            name = KERNEL.search(match.group(1)).group(1)
+        elif match := SPILLS.search(line):
+            yield name, int(match.group(1)) + int(match.group(2))
+
+
+def main():
+    if len(sys.argv) != 4:
+        print("skipped: the build made no PTX of the kernels (it has no nvcc, or sanitizers)")
+        sys.exit(77)
+    ptxas, capability, path = sys.argv[1:]
+    if capability not in KNOWN:
+        print(f"skipped: nothing is known of spills on compute capability {capability}")
+        sys.exit(77)
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as module, open(path, encoding="utf-8") as text:
+        module.write(attention_module(text.read()))
+        module.flush()
+        done = subprocess.run([ptxas, "-v", f"-arch=sm_{capability}", module.name, "-o", "/dev/null"], capture_output=True,
+                              text=True)
+    log = done.stdout + done.stderr
+    if done.returncode != 0:
+        print(log)
+        sys.exit(1)
+    found, failed = list(spills(log)), 0
+    for body, count in found:
+        known = KNOWN[capability].get(body, 0)
+        if count != known:
+            failed += 1
+            print(f"WarpAttention{body} at d = 128 spills {count} bytes and not {known}: "
+                  + ("mend the kernel" if count > known else "lower KNOWN in this test"))
+    if not found:
+        print("there is no attention kernel for heads of 128 channels in the PTX")
+    print(f"[cases] {len(found) - failed} passed, {failed} failed")
+    sys.exit(1 if failed or not found else 0)
+
+
+main()
