@@ -78,6 +78,10 @@ def constant(width, value):
     return {"shape": [width], "value": value}
 
 
+def matrix(rows, columns, experts=None):
+    return normal(([experts] if experts else []) + [rows, columns], columns ** -0.5)
+
+
 def norm_parameters(kind, width):
     return [constant(width, 1.0)] + ([constant(width, 0.0)] if kind == "layer" else [])
 
@@ -101,37 +105,70 @@ class Embedding:
 
 
 class Head:
-    def __init__(self, hidden, kind, tied):
-        self.kind, self.tied = kind, tied
+    def __init__(self, hidden, kind, tied, softcap=None):
+        self.kind, self.tied, self.softcap = kind, tied, softcap
         self.parameters = norm_parameters(kind, hidden) + [normal([VOCAB, hidden], 0.02)]
 
     def forward(self, x, p, place, data):
         logits = norm(self.kind, x, p) @ p[-1].T
+        if self.softcap is not None:
+            logits = self.softcap * torch.tanh(logits / self.softcap)
         return nn.cross_entropy(logits.reshape(-1, VOCAB), data.tokens(place)[:, 1:].reshape(-1), reduction="sum")
+
+
+def rotated(x):
+    """RoPE (Su et al. 2021) on [batch, heads, sequence, channels], channel i beside i + channels / 2."""
+    size = x.shape[-1]
+    angle = torch.arange(SEQUENCE)[:, None] * 10000.0 ** (-2 * torch.arange(size // 2) / size)
+    cos, sin, first, second = angle.cos(), angle.sin(), x[..., :size // 2], x[..., size // 2:]
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+
+def attended(q, k, v, window=None, softcap=None, sinks=None):
+    """Causal attention of [batch, heads, sequence, channels], with grouped keys and values. Returns the heads side by
+    side. Where they are given, a cap bounds scores by tanh (Gemma Team 2024), and a sink is a head's score that has no
+    value (gpt-oss)."""
+    k, v = (y.repeat_interleave(q.shape[1] // k.shape[1], 1) for y in (k, v))
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    seen = torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool).tril()
+    if window is not None:
+        seen = seen.triu(1 - window)
+    scores = scores.masked_fill(~seen, -math.inf)
+    if sinks is not None:
+        own = sinks[None, :, None, None].expand(q.shape[0], -1, SEQUENCE, 1)
+        scores = torch.cat([scores, own], -1)
+    return (scores.softmax(-1)[..., :SEQUENCE] @ v).transpose(1, 2).reshape(q.shape[0], SEQUENCE, -1)
+
+
+def swiglu(x, up, down, up_bias=0, down_bias=0):
+    gate, value = (x @ up.T + up_bias).chunk(2, -1)
+    return (nn.silu(gate) * value) @ down.T + down_bias
+
+
+def mixture(x, probabilities, picks, expert):
+    """Sums what each token's most probable experts make of it, by their probabilities over the picks' sum."""
+    weights, chosen = probabilities.topk(picks, -1)
+    weights = torch.zeros_like(probabilities).scatter(-1, chosen, weights / weights.sum(-1, keepdim=True))
+    return sum(weights[..., e:e + 1] * expert(e) for e in range(probabilities.shape[-1]))
 
 
 class Block:
     """A decoder block of GPT-2 (Radford et al. 2019) or Llama (Touvron et al. 2023)."""
 
-    def __init__(self, style, hidden, heads, kv_heads, ffn):
-        self.llama = style == "llama"
+    def __init__(self, style, hidden, heads, kv_heads, ffn, window=None, softcap=None):
+        self.llama, self.window, self.softcap = style == "llama", window, softcap
         self.heads, self.kv_heads, self.size = heads, kv_heads, hidden // heads
         self.kind = "rms" if self.llama else "layer"
         width = (heads + 2 * kv_heads) * self.size
         up = 2 * ffn if self.llama else ffn
-        matrix = lambda rows, columns: [normal([rows, columns], columns ** -0.5)]
         bias = lambda rows: [] if self.llama else [constant(rows, 0.0)]
-        self.parameters = (norm_parameters(self.kind, hidden) + matrix(width, hidden) + bias(width) +
-                           matrix(hidden, hidden) + bias(hidden) + norm_parameters(self.kind, hidden) +
-                           matrix(up, hidden) + bias(up) + matrix(hidden, ffn) + bias(hidden))
+        self.parameters = (norm_parameters(self.kind, hidden) + [matrix(width, hidden)] + bias(width) +
+                           [matrix(hidden, hidden)] + bias(hidden) + norm_parameters(self.kind, hidden) +
+                           [matrix(up, hidden)] + bias(up) + [matrix(hidden, ffn)] + bias(hidden))
         # The keys' biases have no gradient but rounding, which optimizers by sign or ratio would make as large as any.
         self.weights_not_compared = [] if self.llama else [3]
-
-    def rotate(self, x):
-        half = self.size // 2
-        angle = torch.arange(SEQUENCE)[:, None] * 10000.0 ** (-2 * torch.arange(half) / self.size)
-        cos, sin, first, second = angle.cos(), angle.sin(), x[..., :half], x[..., half:]
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
 
     def forward(self, x, p, place, data):
         p = list(p)
@@ -142,17 +179,64 @@ class Block:
         qkv = linear(normalised(x)).reshape(batch, SEQUENCE, -1, self.size).transpose(1, 2)
         q, k, v = qkv.split([self.heads, self.kv_heads, self.kv_heads], 1)
         if self.llama:
-            q, k = self.rotate(q), self.rotate(k)
-        k, v = (y.repeat_interleave(self.heads // self.kv_heads, 1) for y in (k, v))
-        scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)
-        scores = scores.masked_fill(torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool).triu(1), -math.inf)
-        attended = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, SEQUENCE, -1)
-        x = x + linear(attended)
+            q, k = rotated(q), rotated(k)
+        x = x + linear(attended(q, k, v, self.window, self.softcap))
         up = linear(normalised(x))
         if self.llama:
             gate, value = up.chunk(2, -1)
             return x + linear(nn.silu(gate) * value)
         return x + linear(nn.gelu(up, approximate="tanh"))
+
+
+class DeepSeekBlock:
+    """A block of DeepSeek-V3 (DeepSeek-AI 2024): latent attention, a router with a sigmoid for each expert, and a
+    shared expert. Keys of all heads share their turned channels."""
+    HIDDEN, HEADS, SIZE, TURNED, QUERY_RANK, KV_RANK, VALUE = 16, 4, 6, 2, 10, 8, 5
+    EXPERTS, PICKS, FFN, SHARED = 4, 2, 12, 8
+
+    def __init__(self):
+        h, a, own = self.HIDDEN, self.HEADS, self.SIZE - self.TURNED
+        self.parameters = [constant(h, 1.0), matrix(self.QUERY_RANK, h), constant(self.QUERY_RANK, 1.0),
+                           matrix(a * self.SIZE, self.QUERY_RANK), matrix(self.KV_RANK + self.TURNED, h),
+                           constant(self.KV_RANK, 1.0), matrix(a * (own + self.VALUE), self.KV_RANK),
+                           matrix(h, a * self.VALUE), constant(h, 1.0), matrix(self.EXPERTS, h),
+                           matrix(2 * self.FFN, h, self.EXPERTS), matrix(h, self.FFN, self.EXPERTS),
+                           matrix(2 * self.SHARED, h), matrix(h, self.SHARED)]
+
+    def forward(self, x, p, place, data):
+        own, heads = self.SIZE - self.TURNED, lambda y: y.reshape(y.shape[0], SEQUENCE, self.HEADS, -1).transpose(1, 2)
+        rms = lambda y, gain: norm("rms", y, [gain])
+        y = rms(x, p[0])
+        q, turned = heads(rms(y @ p[1].T, p[2]) @ p[3].T).split([own, self.TURNED], -1)
+        compressed, shared = (y @ p[4].T).split([self.KV_RANK, self.TURNED], -1)
+        k, v = heads(rms(compressed, p[5]) @ p[6].T).split([own, self.VALUE], -1)
+        shared = rotated(shared[:, None]).expand(-1, self.HEADS, -1, -1)
+        x = x + attended(torch.cat([q, rotated(turned)], -1), torch.cat([k, shared], -1), v) @ p[7].T
+        y = rms(x, p[8])
+        routed = mixture(y, torch.sigmoid(y @ p[9].T), self.PICKS, lambda e: swiglu(y, p[10][e], p[11][e]))
+        return x + routed + swiglu(y, p[12], p[13])
+
+
+class OssBlock:
+    """A block of gpt-oss (OpenAI 2025): sinks, windows, and biases on attention, router and experts; with SwiGLU."""
+    HIDDEN, HEADS, KV_HEADS, SIZE, WINDOW, EXPERTS, PICKS, FFN = 16, 4, 2, 4, 3, 4, 2, 12
+
+    def __init__(self):
+        h, width = self.HIDDEN, (self.HEADS + 2 * self.KV_HEADS) * self.SIZE
+        self.parameters = [constant(h, 1.0), matrix(width, h), constant(width, 0.0), constant(self.HEADS, 0.0),
+                           matrix(h, h), constant(h, 0.0), constant(h, 1.0), matrix(self.EXPERTS, h),
+                           constant(self.EXPERTS, 0.0), matrix(2 * self.FFN, h, self.EXPERTS),
+                           constant(self.EXPERTS * 2 * self.FFN, 0.0), matrix(h, self.FFN, self.EXPERTS),
+                           constant(self.EXPERTS * h, 0.0)]
+
+    def forward(self, x, p, place, data):
+        qkv = (norm("rms", x, [p[0]]) @ p[1].T + p[2]).reshape(x.shape[0], SEQUENCE, -1, self.SIZE).transpose(1, 2)
+        q, k, v = qkv.split([self.HEADS, self.KV_HEADS, self.KV_HEADS], 1)
+        x = x + attended(rotated(q), rotated(k), v, window=self.WINDOW, sinks=p[3]) @ p[4].T + p[5]
+        y = norm("rms", x, [p[6]])
+        ups, downs = p[10].reshape(self.EXPERTS, -1), p[12].reshape(self.EXPERTS, -1)
+        expert = lambda e: swiglu(y, p[9][e], p[11][e], ups[e], downs[e])
+        return x + mixture(y, (y @ p[7].T + p[8]).softmax(-1), self.PICKS, expert)
 
 
 class Input:
@@ -367,6 +451,16 @@ def llama(tied):
     return [Embedding(16, 0)] + [Block("llama", 16, 4, 2, 24) for _ in range(2)] + [Head(16, "rms", tied)]
 
 
+def gemma():
+    """Returns blocks with bounded scores and a head with bounded logits (Gemma Team 2024)."""
+    return ([Embedding(16, 0)] + [Block("llama", 16, 4, 2, 24, window=5, softcap=1.5) for _ in range(2)] +
+            [Head(16, "rms", False, softcap=0.2)])
+
+
+def mixtures(block):
+    return [Embedding(16, 0)] + [block() for _ in range(2)] + [Head(16, "rms", False)]
+
+
 def mlp():
     return ([Input(), Linear(32, 64, "gelu")] + [Mlp(64, 256) for _ in range(4)] + [Linear(64, 8), SquaredError()])
 
@@ -405,6 +499,9 @@ CASES = {
     "llama untied, AdamW": lambda: train(llama(False), Text(), adamw),
     "llama tied, Lion": lambda: train(llama(True), Text(), lion),
     "llama tied, SGD, clipped": lambda: train(llama(True), Text(), sgd, clip=0.5),
+    "gemma, AdamW": lambda: train(gemma(), Text(), adamw),
+    "deepseek, AdamW": lambda: train(mixtures(DeepSeekBlock), Text(), adamw),
+    "gpt-oss, AdamW": lambda: train(mixtures(OssBlock), Text(), adamw),
     "mlp, SGD": lambda: train(mlp(), Samples([32], 8), sgd),
     "mlp, AdamW": lambda: train(mlp(), Samples([32], 8), adamw),
     "alexnet-32, AdamW": lambda: train(alexnet(), Samples([32, 32, 3], 10), adamw),

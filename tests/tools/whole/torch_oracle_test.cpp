@@ -28,8 +28,21 @@ std::string script_folder() {
   return std::string(source == nullptr ? "." : source) + "/tests/tools/torch/";
 }
 
+/// Returns two such blocks between an embedding and a head.
+std::vector<Layer> model_of(const TransformerLayer& block, double logit_softcap = 0) {
+  return {EmbeddingLayer{.vocab = kVocab, .hidden = 16}, block, block,
+          HeadLayer{.vocab = kVocab, .hidden = 16, .logit_softcap = logit_softcap}};
+}
+
 std::vector<Layer> model_named(const std::string& name) {
   if (is_layer_model(name)) return layer_model(name, name == "mlp" ? 8 : 10);
+  if (name == "gemma") return model_of(capped_block(), 0.2);
+  if (name == "deepseek") return model_of(latent_block());
+  if (name == "gpt-oss") {
+    TransformerLayer block = sink_block();
+    block.balance_loss = 0;
+    return model_of(block);
+  }
   std::vector<Layer> model = name.starts_with("gpt") ? gpt_model(2) : llama_model(2);
   std::get<HeadLayer>(model.back()).tied = name.ends_with(" tied");
   return model;
@@ -128,11 +141,11 @@ std::string python_with_torch() {
 
 }  // namespace
 
-TEST_CASE("losses, gradients and weights of transformers, the MLP and AlexNet are PyTorch's, stored") {
+TEST_CASE("losses, gradients and weights of transformers, mixtures, the MLP and AlexNet are PyTorch's, stored") {
   std::ifstream file(script_folder() + "oracle.json");
   REQUIRE(file.good());
   const json document = json::parse(file);
-  CHECK(document.at("cases").size() == 10);
+  CHECK(document.at("cases").size() == 13);
   check_document(document);
 }
 

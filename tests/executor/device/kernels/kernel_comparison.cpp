@@ -26,20 +26,27 @@ struct Tally {
   int passed = 0, failed = 0;
 };
 
-void compare_in_format(Tally& tally, const TestedMachine& tested, std::optional<HalfFormat> half,
-                       const ComparisonOptions& options) {
-  HostMachine host(half);
-  KernelBench ours(*tested.machine, tested.show), reference(host);
-  unsigned seed = options.seed;
-  for (const KernelCase& of : kernel_cases())
-    for (unsigned i = 0; i < options.tries; ++i, ++seed) {
-      if (of.name.find(options.only) == std::string::npos) continue;
+using MakeMachine = std::function<TestedMachine(std::optional<HalfFormat>)>;
+
+/// Tries one case on a machine of its own, so that the next one runs where this one fails.
+void compare_case(Tally& tally, const MakeMachine& make, KernelBench& reference, const KernelCase& of,
+                  std::optional<HalfFormat> half, unsigned tries, unsigned seed) {
+  const auto count = [&](const std::string& difference, unsigned at) {
+    ++(difference.empty() ? tally.passed : tally.failed);
+    if (!difference.empty()) fmt::print("{} in {}, seed {}: {}\n", of.name, name_of(half), at, difference);
+  };
+  try {
+    const TestedMachine tested = make(half);
+    KernelBench ours(*tested.machine, tested.show);
+    for (const unsigned end = seed + tries; seed < end; ++seed) {
       std::string difference = difference_on(ours, reference, of, half, seed);
       if (const std::string faults = tested.faults ? tested.faults() : ""; !faults.empty())
         difference += (difference.empty() ? "" : "; ") + faults;
-      ++(difference.empty() ? tally.passed : tally.failed);
-      if (!difference.empty()) fmt::print("{} in {}, seed {}: {}\n", of.name, name_of(half), seed, difference);
+      count(difference, seed);
     }
+  } catch (const RunError& error) {
+    count(error.what(), seed);
+  }
 }
 
 }  // namespace
@@ -71,16 +78,18 @@ std::string difference_on(KernelBench& ours, KernelBench& reference, const Kerne
   return own.difference(ours.outcome(of.name, here, own), reference.outcome(of.name, there, other), tolerance_of(half));
 }
 
-int compare_with_host(const std::function<TestedMachine(std::optional<HalfFormat>)>& make,
-                      const ComparisonOptions& options) {
+int compare_with_host(const MakeMachine& make, const ComparisonOptions& options) {
   Tally tally;
-  try {
-    for (const std::optional<HalfFormat> half :
-         {std::optional<HalfFormat>{}, std::optional(HalfFormat::kBf16), std::optional(HalfFormat::kFp16)})
-      compare_in_format(tally, make(half), half, options);
-  } catch (const std::exception& error) {
-    fmt::print("from seed {} on: {}\n", options.seed, error.what());
-    ++tally.failed;
+  unsigned seed = options.seed;
+  for (const std::optional<HalfFormat> half :
+       {std::optional<HalfFormat>{}, std::optional(HalfFormat::kBf16), std::optional(HalfFormat::kFp16)}) {
+    HostMachine host(half);
+    KernelBench reference(host);
+    for (const KernelCase& of : kernel_cases()) {
+      if (of.name.find(options.only) != std::string::npos)
+        compare_case(tally, make, reference, of, half, options.tries, seed);
+      seed += options.tries;
+    }
   }
   fmt::print("{} tries of kernels or chains of them in 3 formats, from seed {} on\n", tally.passed + tally.failed,
              options.seed);

@@ -52,9 +52,9 @@ struct ComparisonOptions {
   std::string only;    ///< part of the names of the cases; empty: all
 };
 
-/// Tries the cases in fp32, bf16 and fp16, on a machine made for the format and on the host. Prints every
-/// difference and a count of them. Returns the exit status: 0 if all agree up to rounding, 1 if some do
-/// not, if no case has the name, or if the machine failed.
+/// Tries the cases in fp32, bf16 and fp16, each on a machine of its own, made for the format, and on the host. Prints
+/// every difference and a count of them. Returns the exit status: 0 if all agree up to rounding, 1 if some do not, if no
+/// case has the name, or if a machine failed.
 int compare_with_host(const std::function<TestedMachine(std::optional<HalfFormat>)>& make,
                       const ComparisonOptions& options);
 
