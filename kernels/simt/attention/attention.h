@@ -107,7 +107,8 @@ struct AttentionForward {
                           [&](std::int64_t i) { return values + (tile + i) * width; });
       }
       const MergedSoftmax merged = merged_softmax(before, largest, total);
-      if (thread.lane() == 0) log_sum_exp[statistic] = merged.log_sum_exp;
+      // Without a key there is no barrier between reading it and here, nor anything to write.
+      if (thread.lane() == 0 && (total != 0 || block.is_first)) log_sum_exp[statistic] = merged.log_sum_exp;
       const std::int64_t at = of.output(batch, row, head);
       end_row(thread, end_at(at), part, merged.keep, merged.add, size.head_size);
     });

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -13,27 +15,46 @@
 namespace plumb::test::ptx {
 namespace {
 
-/// Truncates, or extends by zeros or the sign. Numbers of 8 bits lie in registers of 16.
-template <class To, class From, class Register = From>
-void add_integer(FormTable& table, const std::string& to, const std::string& from) {
-  using Widest =
-      std::conditional_t<sizeof(To) == 1, std::conditional_t<std::is_signed_v<To>, std::int16_t, std::uint16_t>, To>;
-  add_elementwise<[](Register a) { return static_cast<Widest>(static_cast<To>(static_cast<From>(a))); }>(
-      table, "cvt." + to + "." + from);
+/// Converts the low bytes of a register, which may be wider than its type (PTX ISA 9.0, "Operand Size Exceeding
+/// Instruction-Type Size").
+template <class From, class To, To (*kFunction)(From)>
+void convert(Warp& warp, const Instruction& in, LaneMask lanes) {
+  LaneValues<To> to(warp, in.at[0]);
+  const std::byte* const registers = warp.lanes<std::byte>(in.at[1]);
+  for_each_lane(lanes, [&](int lane) {
+    From value;
+    std::memcpy(&value, registers + lane * in.bytes[1], sizeof(From));
+    to.set(lane, kFunction(value));
+  });
 }
 
-template <class From, class Register = From>
+/// Truncates, or extends by zeros or the sign. Numbers of 8 bits lie in registers of 16.
+template <class To, class From>
+auto converted_integer(From a) {
+  using Widest =
+      std::conditional_t<sizeof(To) == 1, std::conditional_t<std::is_signed_v<To>, std::int16_t, std::uint16_t>, To>;
+  return static_cast<Widest>(static_cast<To>(a));
+}
+
+template <class To, class From>
+void add_conversion(FormTable& table, const std::string& to, const std::string& from) {
+  using Result = decltype(converted_integer<To, From>(From{}));
+  table.add("cvt." + to + "." + from,
+            {.run = convert<From, Result, converted_integer<To, From>>, .slots = {slot_of<Result>(), Slot::kAny}});
+}
+
+template <class From>
 void add_from_integer(FormTable& table, const std::string& from) {
-  add_integer<std::int8_t, From, Register>(table, "s8", from);
-  add_integer<std::uint8_t, From, Register>(table, "u8", from);
-  add_integer<std::int16_t, From, Register>(table, "s16", from);
-  add_integer<std::uint16_t, From, Register>(table, "u16", from);
-  add_integer<std::int32_t, From, Register>(table, "s32", from);
-  add_integer<std::uint32_t, From, Register>(table, "u32", from);
-  add_integer<std::int64_t, From, Register>(table, "s64", from);
-  add_integer<std::uint64_t, From, Register>(table, "u64", from);
-  add_elementwise<[](Register a) { return static_cast<float>(static_cast<From>(a)); }>(table, "cvt.rn.f32." + from);
-  add_elementwise<[](Register a) { return static_cast<double>(static_cast<From>(a)); }>(table, "cvt.rn.f64." + from);
+  add_conversion<std::int8_t, From>(table, "s8", from);
+  add_conversion<std::uint8_t, From>(table, "u8", from);
+  add_conversion<std::int16_t, From>(table, "s16", from);
+  add_conversion<std::uint16_t, From>(table, "u16", from);
+  add_conversion<std::int32_t, From>(table, "s32", from);
+  add_conversion<std::uint32_t, From>(table, "u32", from);
+  add_conversion<std::int64_t, From>(table, "s64", from);
+  add_conversion<std::uint64_t, From>(table, "u64", from);
+  add_conversion<float, From>(table, "rn.f32", from);
+  add_conversion<double, From>(table, "rn.f64", from);
 }
 
 /// Clamps to what To has. NaN becomes zero, but the smallest (or 2^63) where 64 bits take part.
@@ -90,8 +111,8 @@ void add_sixteen_bit_formats(FormTable& table) {
 }  // namespace
 
 void add_conversion_forms(FormTable& table) {
-  add_from_integer<std::int8_t, std::int16_t>(table, "s8");
-  add_from_integer<std::uint8_t, std::uint16_t>(table, "u8");
+  add_from_integer<std::int8_t>(table, "s8");
+  add_from_integer<std::uint8_t>(table, "u8");
   add_from_integer<std::int16_t>(table, "s16");
   add_from_integer<std::uint16_t>(table, "u16");
   add_from_integer<std::int32_t>(table, "s32");
