@@ -58,6 +58,12 @@ LayerLoads layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& 
   return weights;
 }
 
+const Partition& balanced_by_cost(Pricing& pricing, const Layout& layout, const std::vector<LayerPrice>& prices,
+                                  const std::vector<StagePlace>& stages) {
+  return pricing.balanced_split(prices, layout.recompute, stages,
+                                [&] { return layer_weights(pricing, prices, layout.recompute); });
+}
+
 Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector<LayerPrice>& prices,
                        const Schedule& schedule) {
   if (pricing.graph() != nullptr) return graph_partition(pricing, layout, schedule);
@@ -77,8 +83,7 @@ Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector
   if (const StackSpec* stack = pricing.stack_of(layout)) {
     if (auto split = framework_split(stack->stage_split, layers, parts)) return {.split = std::move(*split)};
   }
-  return pricing.balanced_split(prices, layout.recompute, schedule.stages,
-                                [&] { return layer_weights(pricing, prices, layout.recompute); });
+  return balanced_by_cost(pricing, layout, prices, schedule.stages);
 }
 
 /// [model part] the kinds of its layers in forward order.
@@ -163,6 +168,15 @@ std::vector<Segment> tied_reduction(const Pricing& pricing, const ProcessGrid& g
 Layout with_copies_as_replicas(Layout layout, const Schedule& schedule, const StageOrder& order) {
   if (order.copies) layout.data *= static_cast<int>(std::ranges::count(schedule.stages, 0, &StagePlace::model_part));
   return layout;
+}
+
+/// Returns the memory of a stage of layers of these kinds. `shared` says how many ranks share state.
+StageMemory memory_of_tensors(Pricing& pricing, const Layout& layout, std::span<const int> kinds, const Layout& shared,
+                              BackwardForm backward) {
+  const TrainingSpec& training = pricing.training();
+  if (const StackSpec* stack = pricing.stack_of(layout))
+    return framework_memory(pricing.framework_footprints(layout), kinds, training, *stack, shared, backward);
+  return stage_memory(of_kinds(pricing.layer_footprints(layout), kinds), training, shared, backward);
 }
 
 /// Prices a layout's stages one by one.
@@ -311,16 +325,12 @@ class StagePricer {
   }
 
   StageMemory memory_of(const StagePlace& stage, std::span<const int> layers) {
-    const TrainingSpec& training = pricing_.training();
-    if (const StackSpec* stack = pricing_.stack_of(layout_)) {
-      return framework_memory(pricing_.framework_footprints(layout_), layers, training, *stack, shared_, backward_);
+    if (pricing_.graph() != nullptr && pricing_.stack_of(layout_) == nullptr) {
+      return stage_memory(graph_footprints_of_part(pricing_, layout_, result_.split, stage.model_part),
+                          pricing_.training(), shared_, backward_);
     }
-    if (pricing_.graph() != nullptr) {
-      return stage_memory(graph_footprints_of_part(pricing_, layout_, result_.split, stage.model_part), training,
-                          shared_, backward_);
-    }
-    const StageMemory memory =
-        stage_memory(of_kinds(pricing_.layer_footprints(layout_), layers), training, shared_, backward_);
+    const StageMemory memory = memory_of_tensors(pricing_, layout_, layers, shared_, backward_);
+    if (pricing_.stack_of(layout_) != nullptr) return memory;
     const std::vector<DeviceFootprint>* device = pricing_.device_footprints(layout_);
     if (device == nullptr) return memory;
     return on_device(memory, of_kinds(*device, layers), shared_, backward_);
@@ -400,6 +410,15 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
 
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   return price_layout(pricing, layout, schedule, stage_order(schedule));
+}
+
+const Partition& balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages) {
+  const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, pricing.placements(layout).inner.front());
+  return balanced_by_cost(pricing, layout, prices, stages);
+}
+
+StageMemory memory_of_all_layers(Pricing& pricing, const Layout& layout, BackwardForm backward) {
+  return memory_of_tensors(pricing, layout, pricing.kind_of_layer(), layout, backward);
 }
 
 CostTable cost_table(const PricedLayout& priced) {

@@ -64,6 +64,13 @@ struct PricedLayout {
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order);
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule);
 
+/// Returns the split that costs balance (partition/balanced_partition.h), whatever the rule of the layout's stack.
+/// `stages` are those of its order. The model has a layer for each part.
+const Partition& balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages);
+
+/// Returns the memory of one stage that holds all layers. The model is no layer graph, and its memory is that of tensors.
+StageMemory memory_of_all_layers(Pricing& pricing, const Layout& layout, BackwardForm backward);
+
 /// The prices by stage, as a simulation reads them.
 CostTable cost_table(const PricedLayout& priced);
 

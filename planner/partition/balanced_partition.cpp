@@ -40,18 +40,6 @@ Seconds slowest_part(const LayerLoads& weights, const std::vector<int>& split) {
   return slowest;
 }
 
-/// Returns the split as text, each run of equal numbers written once: "8x2,7x3".
-std::string runs_of(const std::vector<int>& split) {
-  std::vector<std::string> runs;
-  for (std::size_t i = 0; i < split.size();) {
-    std::size_t end = i;
-    while (end < split.size() && split[end] == split[i]) ++end;
-    runs.push_back(end - i > 1 ? fmt::format("{}x{}", split[i], end - i) : fmt::format("{}", split[i]));
-    i = end;
-  }
-  return fmt::format("{}", fmt::join(runs, ","));
-}
-
 /// Places the layers that the lowest-cost rule places in any case: up to a level of cost that not all layers can reach.
 int place_below_level(std::vector<int>& split, std::vector<Seconds>& cost, std::vector<Seconds>& rank_cost, int layers,
                       const LayerLoads& weights, const std::vector<int>& ranks) {
@@ -93,6 +81,17 @@ std::vector<int> greedy_split(int layers, const LayerLoads& weights, const std::
 
 }  // namespace
 
+std::string runs_text(const std::vector<int>& split) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < split.size();) {
+    std::size_t end = i;
+    while (end < split.size() && split[end] == split[i]) ++end;
+    runs.push_back(end - i > 1 ? fmt::format("{}x{}", split[i], end - i) : fmt::format("{}", split[i]));
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
+
 Partition balanced_partition(int transformer_layers, const LayerLoads& weights, const std::vector<StagePlace>& stages) {
   const int parts = part_count(stages);
   assert(!stages.empty() && transformer_layers >= parts);
@@ -108,21 +107,22 @@ Partition balanced_partition(int transformer_layers, const LayerLoads& weights, 
   if (transformer_layers % parts == 0) {
     const std::vector<int> even(static_cast<std::size_t>(parts), transformer_layers / parts);
     if (!(best < kWorthwhile * slowest_part(weights, even))) return {.split = even};
-    return {.split = balanced,
-            .notes = {fmt::format(
-                "layers are split {} over {} stages, since embedding and head count: the slowest stage "
-                "takes {:.1f} % less time than with {} each",
-                runs_of(balanced), parts, 100 * (1 - best / slowest_part(weights, even)), transformer_layers / parts)}};
+    return {
+        .split = balanced,
+        .notes = {fmt::format("layers are split {} over {} stages, since embedding and head count: the slowest stage "
+                              "takes {:.1f} % less time than with {} each",
+                              runs_text(balanced), parts, 100 * (1 - best / slowest_part(weights, even)),
+                              transformer_layers / parts)}};
   }
   return {.split = balanced,
           .notes = {fmt::format("{} layers do not divide into {} stages: they are split {}", transformer_layers, parts,
-                                runs_of(balanced))}};
+                                runs_text(balanced))}};
 }
 
 void require_all_layers(const std::vector<int>& split, int transformer_layers) {
   const int sum = std::accumulate(split.begin(), split.end(), 0);
   if (sum == transformer_layers) return;
-  throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}", runs_of(split),
+  throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}", runs_text(split),
                               sum, transformer_layers, transformer_layers));
 }
 

@@ -32,6 +32,9 @@ struct Partition {
 /// layer.
 Partition balanced_partition(int transformer_layers, const LayerLoads& weights, const std::vector<StagePlace>& stages);
 
+/// Returns the split as text, each run of equal numbers written once: "8x2,7x3".
+std::string runs_text(const std::vector<int>& split);
+
 /// Throws SpecError if the split does not sum up to that many transformer layers.
 void require_all_layers(const std::vector<int>& split, int transformer_layers);
 

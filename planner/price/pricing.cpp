@@ -124,7 +124,7 @@ const Pricing::Placements& Pricing::placements(const Layout& layout) {
 
 const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
   const bool rebuilds_cheap = kernels_.fused && layout.recompute == Recompute::kSelective;
-  const std::array<std::int64_t, 16> work_key = {layout.tensor,
+  const std::array<std::int64_t, 17> work_key = {layout.tensor,
                                                  layout.context,
                                                  layout.expert,
                                                  layout.expert_tensor,
@@ -139,11 +139,18 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
                                                  groups.expert.ranks,
                                                  groups.expert.nodes,
                                                  groups.expert.ranks_per_node,
-                                                 rebuilds_cheap ? 1 : 0};
+                                                 rebuilds_cheap ? 1 : 0,
+                                                 static_cast<std::int64_t>(layout.context_kind)};
   const std::pair key(stack_key(layout), work_key);
   const auto known = layer_prices_.find(key);
   if (known != layer_prices_.end()) return known->second;
   const StackSpec* stack = stack_of(layout);
+  StackSpec of_kind;
+  if (stack != nullptr && layout.context_kind != ContextKind::kOfStack) {
+    of_kind = *stack;
+    of_kind.context = layout.context_kind;
+    stack = &of_kind;
+  }
   if (stack != nullptr) require_below_peak(cluster_.device, training_.precision, *stack);
   const LayerWork work = work_of(training_, layout);
   std::vector<LayerPrice> prices;

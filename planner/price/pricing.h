@@ -150,8 +150,8 @@ class Pricing {
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
   std::map<std::array<int, 7>, Placements> placements_;  ///< [degrees]
-  std::map<std::pair<int, std::array<std::int64_t, 16>>, std::vector<LayerPrice>>
-      layer_prices_;  ///< [stack; work, groups, recomputation]
+  std::map<std::pair<int, std::array<std::int64_t, 17>>, std::vector<LayerPrice>>
+      layer_prices_;  ///< [stack; work, groups, recomputation, context kind]
   std::map<std::pair<int, std::array<std::int64_t, 5>>, std::vector<LayerState>>
       layer_states_;  ///< [stack; degrees and shards]
   std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;

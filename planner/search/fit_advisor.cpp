@@ -8,7 +8,7 @@
 
 #include "planner/evaluate/host_offload.h"
 #include "planner/evaluate/layout_order.h"
-#include "planner/search/enumerate.h"
+#include "planner/search/layout_tree.h"
 #include "planner/search/stack_conflict.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
@@ -21,59 +21,58 @@ struct Change {
   Layout layout;
 };
 
-/// Changes of one key, the least costly first; only keys that are not fixed.
-std::vector<Change> changes_of(const Layout& layout, const LayoutRequest& fixed) {
+/// Changes of one key, the least costly first.
+std::vector<Change> changes_of(const Layout& layout) {
   std::vector<Change> changes;
   const auto add = [&](std::string text, auto edit) {
     Change change{.text = std::move(text), .layout = layout};
     edit(change.layout);
     changes.push_back(std::move(change));
   };
-  if (!fixed.sequence_parallel && layout.tensor > 1 && !layout.sequence_parallel) {
+  if (layout.tensor > 1 && !layout.sequence_parallel) {
     add("sp=1", [](Layout& l) { l.sequence_parallel = true; });
   }
-  if (!fixed.zero && layout.data > 1) {
-    for (int zero = layout.zero + 1; zero <= 3; ++zero)
-      add(fmt::format("zero={}", zero), [zero](Layout& l) { l.zero = zero; });
+  for (int zero = layout.zero + 1; zero <= 3 && layout.data > 1; ++zero)
+    add(fmt::format("zero={}", zero), [zero](Layout& l) { l.zero = zero; });
+  for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+    if (recompute <= layout.recompute) continue;
+    add(fmt::format("recompute={}", recompute_name(recompute)), [recompute](Layout& l) { l.recompute = recompute; });
   }
-  if (!fixed.recompute) {
-    for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
-      if (recompute <= layout.recompute) continue;
-      add(fmt::format("recompute={}", recompute_name(recompute)), [recompute](Layout& l) { l.recompute = recompute; });
-    }
+  for (std::int64_t size = layout.microbatch - 1; size >= 1; --size) {
+    if (layout.microbatch % size == 0) add(fmt::format("mbs={}", size), [size](Layout& l) { l.microbatch = size; });
   }
-  if (!fixed.microbatch) {
-    for (std::int64_t size = layout.microbatch - 1; size >= 1; --size) {
-      if (layout.microbatch % size == 0) add(fmt::format("mbs={}", size), [size](Layout& l) { l.microbatch = size; });
-    }
-  }
-  if (!fixed.schedule && layout.schedule == "gpipe") add("schedule=1f1b", [](Layout& l) { l.schedule = "1f1b"; });
-  if (!fixed.chunks && !fixed.schedule && layout.chunks > 1) {
+  if (layout.schedule == "gpipe") add("schedule=1f1b", [](Layout& l) { l.schedule = "1f1b"; });
+  if (layout.chunks > 1) {
     add("v=1,schedule=1f1b", [](Layout& l) { l.chunks = 1, l.schedule = "1f1b"; });
   }
-  if (fixed.data) return changes;
   for (int factor = 2; factor <= layout.data; ++factor) {
     if (layout.data % factor != 0) continue;
     const int data = layout.data / factor;
-    if (!fixed.tensor) {
-      const int tensor = layout.tensor * factor;
-      add(fmt::format("tp={},dp={}", tensor, data), [=](Layout& l) { l.tensor = tensor, l.data = data; });
-    }
-    if (!fixed.pipeline) {
-      const int pipeline = layout.pipeline * factor;
-      add(fmt::format("pp={},dp={}", pipeline, data), [=](Layout& l) { l.pipeline = pipeline, l.data = data; });
-    }
+    const int tensor = layout.tensor * factor;
+    add(fmt::format("tp={},dp={}", tensor, data), [=](Layout& l) { l.tensor = tensor, l.data = data; });
+    const int pipeline = layout.pipeline * factor;
+    add(fmt::format("pp={},dp={}", pipeline, data), [=](Layout& l) { l.pipeline = pipeline, l.data = data; });
   }
   return changes;
 }
 
+/// Names the value where the space leaves it open.
+template <typename Value>
+void prefer(Values<Value>& values, Value value) {
+  if (values.named.empty() && values.holds(value)) values.named = {value};
+}
+
 /// Everything that saves memory at once.
-LayoutRequest frugal(const LayoutRequest& fixed) {
-  LayoutRequest request = fixed;
-  if (!request.recompute) request.recompute = Recompute::kFull;
-  if (!request.microbatch) request.microbatch = 1;
-  if (!request.chunks && !request.schedule) request.chunks = 1, request.schedule = "1f1b";
-  return request;
+LayoutSpace frugal(LayoutSpace space) {
+  prefer(space.recompute, Recompute::kFull);
+  prefer(space.microbatch, std::int64_t{1});
+  prefer(space.shard, 0);
+  prefer(space.split, {});
+  if (space.chunks.is_open() && space.schedule.is_open()) {
+    space.chunks.named = {1};
+    space.schedule.named = {"1f1b"};
+  }
+  return space;
 }
 
 /// The layout that lacks least memory, among the most frugal ones.
@@ -82,10 +81,10 @@ struct Closest {
   std::optional<MemoryShortfall> shortfall;  ///< nothing: it fits
 };
 
-Closest closest_layout(Pricing& pricing, const LayoutRequest& fixed) {
-  FitAdvisor advisor(pricing, fixed);
+Closest closest_layout(Pricing& pricing, const LayoutSpace& space) {
+  FitAdvisor advisor(pricing, space);
   Closest closest;
-  const Enumeration found = enumerate_layouts(pricing, frugal(fixed));
+  const Enumeration found = enumerate_layouts(pricing, frugal(space));
   for (const Layout& layout : found.layouts) {
     const auto shortfall = advisor.shortfall_of(layout);
     if (!shortfall) return {.layout = layout};
@@ -96,11 +95,11 @@ Closest closest_layout(Pricing& pricing, const LayoutRequest& fixed) {
   return closest;
 }
 
-std::optional<std::string> more_devices(const Pricing& pricing, const LayoutRequest& fixed) {
+std::optional<std::string> more_devices(const Pricing& pricing, const LayoutSpace& space) {
   const ClusterSpec& cluster = pricing.cluster();
   constexpr int kLargestFactor = 1024;
-  LayoutRequest free = fixed;
-  free.data.reset();
+  LayoutSpace free = space;
+  free.data = {};
   for (int factor = 2; factor <= kLargestFactor; factor *= 2) {
     try {
       Pricing larger(pricing.model(), resize(cluster, cluster.devices * factor), pricing.training(),
@@ -151,24 +150,22 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
   const auto [it, added] = shortfalls_.try_emplace(to_text(layout));
   if (added) {
-    OrderOfLayout& known = order_of_layout(layout);
-    if (known.kind_of_stage != priced.kind_of_stage) {
-      known.kind_of_stage = priced.kind_of_stage;
-      known.held = held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
-    }
-    it->second = memory_shortfall(memory_in_issue_order(priced.kinds, known.held), pricing_.cluster().device,
+    const auto [held, first] = order_of_layout(layout).held.try_emplace(priced.kind_of_stage);
+    if (first) held->second = held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
+    it->second = memory_shortfall(memory_in_issue_order(priced.kinds, held->second), pricing_.cluster().device,
                                   pricing_.memory_headroom(layout));
   }
   return it->second;
 }
 
 bool FitAdvisor::fits(const Layout& layout) {
+  if (!holds(space_, layout)) return false;
   if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout)) return false;
-  return !closed_by_stack(pricing_, fixed_, layout) && !shortfall_of(layout);
+  return !closed_by_stack(pricing_, space_, layout) && !shortfall_of(layout);
 }
 
 std::string FitAdvisor::nearest_change(const Layout& layout) {
-  for (const Change& change : changes_of(layout, fixed_)) {
+  for (const Change& change : changes_of(layout)) {
     if (fits(change.layout)) return change.text + " fits";
   }
   if (!other_) other_ = other_layout_or_cluster();
@@ -176,7 +173,7 @@ std::string FitAdvisor::nearest_change(const Layout& layout) {
 }
 
 std::string FitAdvisor::other_layout_or_cluster() {
-  const Closest closest = closest_layout(pricing_, fixed_);
+  const Closest closest = closest_layout(pricing_, space_);
   if (closest.layout && !closest.shortfall) return to_text(*closest.layout) + " fits";
   std::string remedy;
   if (closest.layout) {
@@ -185,7 +182,7 @@ std::string FitAdvisor::other_layout_or_cluster() {
     remedy =
         fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(*closest.layout));
   }
-  if (const auto devices = more_devices(pricing_, fixed_)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
+  if (const auto devices = more_devices(pricing_, space_)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
   return remedy.empty() ? "no number of devices fits it" : remedy;
 }
 

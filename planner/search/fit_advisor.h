@@ -1,7 +1,7 @@
 #pragma once
 // The advice for a layout that does not fit: the nearest change with which it does.
 //
-//   FitAdvisor advisor(pricing, fixed_keys);
+//   FitAdvisor advisor(pricing, space);
 //   advisor.shortfall_of(layout);     // rank 0 lacks 3.2 GiB
 //   advisor.nearest_change(layout);   // "recompute=full fits"
 
@@ -16,14 +16,15 @@
 #include "planner/evaluate/priced_layout.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
+#include "planner/spec/layout_space.h"
 
 namespace plumb { inline namespace planner {
 
 /// Keeps what it has worked out; no answer depends on earlier questions.
 class FitAdvisor {
  public:
-  /// `pricing` must outlive it. Keys that `fixed` names are never advised to change.
-  FitAdvisor(Pricing& pricing, LayoutRequest fixed) : pricing_(pricing), fixed_(std::move(fixed)) {}
+  /// `pricing` must outlive it. No layout outside of the space is advised.
+  FitAdvisor(Pricing& pricing, LayoutSpace space) : pricing_(pricing), space_(std::move(space)) {}
 
   /// Returns price_layout() of the layout in its order, whose facts are worked out once for all layouts that share it.
   PricedLayout price(const Layout& layout);
@@ -43,8 +44,7 @@ class FitAdvisor {
   struct OrderOfLayout {
     Schedule stages;  ///< without actions
     StageOrder prices;
-    std::vector<int> kind_of_stage;  ///< for which `held` is worked out
-    HeldOrder held;
+    std::map<std::vector<int>, HeldOrder> held;  ///< [kind of stage]
   };
   Schedule order_that_shows(const Layout& layout) const;
   OrderOfLayout& order_of_layout(const Layout& layout);
@@ -52,7 +52,7 @@ class FitAdvisor {
   std::string other_layout_or_cluster();
 
   Pricing& pricing_;
-  LayoutRequest fixed_;
+  LayoutSpace space_;
   std::unordered_map<std::string, std::optional<MemoryShortfall>> shortfalls_;  ///< by the layout's text
   std::map<std::pair<std::string, std::array<std::int64_t, 5>>, OrderOfLayout> orders_;
   std::optional<std::string> other_;

@@ -108,6 +108,15 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
 }
 
 std::optional<std::string> context_conflict(const TrainingSpec& training, const Layout& layout) {
+  if (layout.context_kind != ContextKind::kOfStack) {
+    if (layout.context == 1) {
+      return fmt::format("cp_kind={} says how ranks divide a sequence, and cp=1 divides none: leave it out",
+                         context_kind_name(layout.context_kind));
+    }
+    if (is_of_own_executor(training)) {
+      return "Plumb's own executor has one way to divide a sequence: leave cp_kind out, or name a framework's stack";
+    }
+  }
   if (layout.context == 1) return std::nullopt;
   if (!training.stack && training.sequence % (2 * layout.context) != 0) {
     return fmt::format("cp={} cuts a sequence into {} runs, which do not divide its {} tokens: give a divisor of {}",

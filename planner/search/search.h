@@ -3,18 +3,21 @@
 // user's own.
 //
 //   Pricing pricing(model, cluster, training);
-//   SearchResult found = search_layouts(pricing, parse_layout("tp=2"), {.keep = 5});
+//   SearchResult found = search_layouts(pricing, parse_layout_space("tp=2|4"), {.keep = 5});
 //   if (found.ranked.empty()) say(found.infeasible);
 //
 // The search always takes up the layout whose known time is the least, and learns more of it (search/candidates.h). A
 // layout whose step on shared links is the least that is known of any is the best one left. Only that step says what a
-// layout takes and whether it fits, with the stack's headroom of memory free. Equals rank in the order of their
-// enumeration, the simplest first.
+// layout takes and whether it fits, with the stack's headroom of memory free. Equals rank in the order of the tree
+// (search/layout_tree.h), the simplest first.
+//
+// A search that is stopped ranks the best that it has found, and says how far they may be from the best there are.
 //
 // Layouts of the same degrees and micro-batch are a family. A row of the ranking is the best of its family. Others of
 // the family that take nearly the same are its variants, and are not simulated on shared links.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +26,8 @@
 #include "planner/search/layout_conflict.h"
 #include "planner/search/other_values.h"
 #include "planner/spec/layout.h"
+#include "planner/spec/layout_space.h"
+#include "schedules/time.h"
 
 namespace plumb { inline namespace planner {
 
@@ -33,15 +38,22 @@ struct SearchOptions {
   int keep = 10;         ///< families ranked
   bool by_key = false;   ///< find the best layout with each other value of each key
   bool explain = false;  ///< list every layout that lost, with the nearest change that fits for those that do not fit
+  std::int64_t most_evaluations = 0;  ///< steps of learning after which the search stops; 0: it ends by itself
+  std::function<bool()> stop = [] { return false; };  ///< asked before each such step; true: the search stops
 };
 
 struct SearchCounts {
-  std::int64_t enumerated = 0;  ///< layouts without conflict
-  std::int64_t conflicts = 0;
-  std::int64_t priced = 0;     ///< whose stages were priced; the work of the others is enough to lose
-  std::int64_t too_large = 0;  ///< did not fit, of those that were looked at
-  std::int64_t simulated = 0;  ///< on shared links, and fit
-  std::int64_t outrun = 0;     ///< could not be a row by a bound
+  std::int64_t families = 0;                ///< degrees with a micro-batch, bounded
+  std::int64_t opened = 0;                  ///< families that were opened; no layout of the others can be a row
+  std::int64_t cores_too_large = 0;         ///< kinds of schedule and passes in these that fit in no layout
+  std::int64_t enumerated = 0;              ///< layouts of the others, without conflict
+  std::int64_t conflicts = 0;               ///< found on the way
+  std::int64_t evaluations = 0;             ///< steps of learning
+  std::int64_t evaluations_until_stop = 0;  ///< of a search that was stopped
+  std::int64_t priced = 0;                  ///< whose stages were priced; the work of the others is enough to lose
+  std::int64_t too_large = 0;               ///< did not fit, of those that were looked at
+  std::int64_t simulated = 0;               ///< on shared links, and fit
+  std::int64_t outrun = 0;                  ///< could not be a row by a bound
 
   friend bool operator==(const SearchCounts&, const SearchCounts&) = default;
 };
@@ -54,17 +66,16 @@ struct SearchResult {
   std::vector<Rejection> conflicts;      ///< what cannot exist, or the framework does not run
   std::vector<Rejection> losers;         ///< all other layouts that are no rows, with `explain`
   SearchCounts counts;
+  /// A time below which no layout that is no row can be, where the search was stopped.
+  std::optional<SimTime> stopped_at;
   std::string infeasible;  ///< where nothing is feasible: by how much, and the nearest change that helps
 };
 
-/// Returns the keys that layouts of a family share: dp, tp, pp, cp, ep, etp and mbs.
-LayoutRequest family_of(const Layout& layout);
-
 /// With an `order` only layouts of its ranks, stages and micro-batches count. Throws SpecError or ScheduleError for the
-/// user's mistakes (see make_schedule), also if the request has another pp or v than the order; a layout that cannot
-/// exist or does not fit is a rejection. Where nothing fits, the request leaves offload open and the cluster names its
+/// user's mistakes (see make_schedule), also if the space has another pp or v than the order; a layout that cannot
+/// exist or does not fit is a rejection. Where nothing fits, the space leaves offload open and the cluster names its
 /// host, the search is made again with the optimizer offloaded, then with activations too.
-SearchResult search_layouts(Pricing& pricing, const LayoutRequest& request, const SearchOptions& options = {},
+SearchResult search_layouts(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options = {},
                             const std::optional<Schedule>& order = std::nullopt);
 
 }}  // namespace plumb::planner

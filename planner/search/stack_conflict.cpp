@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "planner/spec/framework_split.h"
+
 namespace plumb { inline namespace planner {
 namespace {
 
@@ -24,6 +26,7 @@ class BrokenRules {
 
   std::vector<Rejection> all() {
     degrees();
+    context();
     sharding();
     passes();
     pipeline();
@@ -45,6 +48,24 @@ class BrokenRules {
     }
   }
 
+  void context() {
+    if (layout_.context == 1) return;
+    const ContextKind kind = layout_.context_kind == ContextKind::kOfStack ? stack_.context : layout_.context_kind;
+    if (kind != stack_.context && !has_value(can_.context_kinds, kind)) {
+      add({.context_kind = kind}, fmt::format("divides no sequence that way: leave cp_kind={} out, for {}",
+                                              context_kind_name(kind), context_kind_name(stack_.context)));
+    }
+    const ModelSpec& model = pricing_.model();
+    const std::int64_t heads = stack_.repeated_heads ? model.heads : model.kv_heads;
+    const std::int64_t degree = std::int64_t{layout_.context} * layout_.tensor;
+    if (kind != ContextKind::kUlysses || heads % degree == 0) return;
+    add({.tensor = layout_.tensor, .context = layout_.context, .context_kind = kind},
+        fmt::format(
+            "divides heads by all-to-all (ulysses), and tp={} times cp={} does not divide {}: give degrees that "
+            "do, or another cp_kind",
+            layout_.tensor, layout_.context, heads));
+  }
+
   /// A replica alone shares no state.
   void sharding() {
     if (layout_.data * layout_.context == 1) return;
@@ -58,6 +79,8 @@ class BrokenRules {
           fmt::format("has no ZeRO {} in pipelines: give zero={} or pp=1", layout_.zero,
                       stages_text(can_.zero_in_pipelines)));
     }
+    if (layout_.shard > 0 && !can_.shard_groups)
+      add({.shard = layout_.shard}, "divides the state of ZeRO over all replicas: leave shard out");
   }
 
   void passes() {
@@ -81,6 +104,9 @@ class BrokenRules {
                       "whose product divides them",
                       pricing_.model().layers, stages));
     }
+    if (!can_.named_splits && !layout_.split.empty() &&
+        framework_split(stack_.stage_split, static_cast<int>(pricing_.model().layers), stages) != layout_.split)
+      add({.split = layout_.split}, "cuts layers by a rule of its own: leave the split out");
     const std::int64_t microbatches = microbatches_of(pricing_.training(), layout_);
     if (can_.whole_rounds && layout_.chunks > 1 && microbatches % layout_.pipeline != 0) {
       add({.pipeline = layout_.pipeline, .chunks = layout_.chunks, .microbatch = layout_.microbatch},
@@ -101,6 +127,19 @@ class BrokenRules {
   std::vector<Rejection> broken_;
 };
 
+/// Returns the habit of a stack by which tensor groups stay inside a node, where the layout's do not.
+std::optional<Rejection> crosses_nodes(const Pricing& pricing, const LayoutSpace& space, const Layout& layout) {
+  const StackSpec* stack = pricing.stack_of(layout);
+  const int node = pricing.cluster().devices_per_node;
+  if (stack == nullptr || stack->can.tensor_across_nodes || space.wide || !space.tensor.named.empty() ||
+      layout.tensor <= node)
+    return std::nullopt;
+  return Rejection{.layout = {.tensor = layout.tensor},
+                   .reason = fmt::format("tensor groups of stack {} stay inside a node of {} devices unless they are "
+                                         "asked for: give tp={} to see it",
+                                         stack->name, node, layout.tensor)};
+}
+
 }  // namespace
 
 std::vector<Rejection> stack_conflicts(const Pricing& pricing, const Layout& layout) {
@@ -108,18 +147,21 @@ std::vector<Rejection> stack_conflicts(const Pricing& pricing, const Layout& lay
   return stack == nullptr ? std::vector<Rejection>{} : BrokenRules(pricing, *stack, layout).all();
 }
 
-std::optional<Rejection> closed_by_stack(const Pricing& pricing, const LayoutRequest& request, const Layout& layout) {
+std::optional<Rejection> closed_by_stack(const Pricing& pricing, const LayoutSpace& space, const Layout& layout) {
   for (Rejection& broken : stack_conflicts(pricing, layout)) {
-    if (!answers_all(request, broken.layout)) return std::move(broken);
+    if (!names_all(space, broken.layout)) return std::move(broken);
   }
-  const StackSpec* stack = pricing.stack_of(layout);
-  const int node = pricing.cluster().devices_per_node;
-  if (stack == nullptr || stack->can.tensor_across_nodes || request.tensor || layout.tensor <= node)
-    return std::nullopt;
-  return Rejection{.layout = {.tensor = layout.tensor},
-                   .reason = fmt::format("tensor groups of stack {} stay inside a node of {} devices unless they are "
-                                         "asked for: give tp={} to see it",
-                                         stack->name, node, layout.tensor)};
+  return crosses_nodes(pricing, space, layout);
+}
+
+std::optional<Rejection> closed_by_keys(const Pricing& pricing, const LayoutSpace& space, const Layout& layout,
+                                        const LayoutRequest& known) {
+  // ZeRO may decide which stack is assumed.
+  if (!pricing.training().stack && !known.zero && layout.tensor == 1 && layout.pipeline == 1) return std::nullopt;
+  for (Rejection& broken : stack_conflicts(pricing, layout)) {
+    if (answers_all(known, broken.layout) && !names_all(space, broken.layout)) return std::move(broken);
+  }
+  return crosses_nodes(pricing, space, layout);
 }
 
 }}  // namespace plumb::planner

@@ -8,6 +8,7 @@
 #include "planner/price/pricing.h"
 #include "planner/search/layout_conflict.h"
 #include "planner/spec/layout.h"
+#include "planner/spec/layout_space.h"
 
 namespace plumb { inline namespace planner {
 
@@ -15,8 +16,12 @@ namespace plumb { inline namespace planner {
 /// remedy. Empty for Plumb's own executor, which layout_conflict() knows.
 std::vector<Rejection> stack_conflicts(const Pricing& pricing, const Layout& layout);
 
-/// Returns the first rule that leaves the layout out of a search: one that it breaks by a key that the request leaves
-/// open. Tensor groups that cross nodes are left out likewise, where the stack names that habit.
-std::optional<Rejection> closed_by_stack(const Pricing& pricing, const LayoutRequest& request, const Layout& layout);
+/// Returns the first rule that leaves the layout out of a search: one that it breaks by a key of which the space names no
+/// value. Tensor groups that cross nodes are left out likewise, where the stack names that habit.
+std::optional<Rejection> closed_by_stack(const Pricing& pricing, const LayoutSpace& space, const Layout& layout);
+
+/// Returns such a rule about the keys that `known` answers alone, so that no other key makes the layout a possible one.
+std::optional<Rejection> closed_by_keys(const Pricing& pricing, const LayoutSpace& space, const Layout& layout,
+                                        const LayoutRequest& known);
 
 }}  // namespace plumb::planner

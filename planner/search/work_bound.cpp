@@ -20,22 +20,26 @@ WorkBounds::WorkBounds(Pricing& pricing) : pricing_(pricing) {
   }
 }
 
-SimTime WorkBounds::lower_bound(const Layout& layout, const BoundOrder& order) {
-  if (!order.backwards) return SimTime{0};
+Seconds WorkBounds::work(const Layout& layout) {
   const std::vector<InnerGroups>& groups = pricing_.placements(layout).inner;
   const auto [alike, first_use] = alike_.try_emplace(&groups);
   if (first_use) {
     alike->second = std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });
   }
-  if (!alike->second) return SimTime{0};
+  if (!alike->second) return Seconds{0};
   const std::vector<LayerPrice>& prices = pricing_.layer_prices(layout, groups.front());
   const auto [known, added] = known_.try_emplace({&prices, layout.recompute});
   if (added) known->second = seconds_of_microbatch(prices, layout.recompute);
+  return known->second;
+}
+
+SimTime WorkBounds::lower_bound(Seconds work, const Layout& layout, const BoundOrder& order) const {
+  if (!order.backwards) return SimTime{0};
   const auto microbatches = static_cast<double>(microbatches_of(pricing_.training(), layout));
   const bool waits = order.rank.size() == order.first_stage.size() && !order.split && !order.lanes;
   const double times =
       waits ? 1 / (1 - std::pow(1 - 1 / microbatches, layout.pipeline)) : microbatches / layout.pipeline;
-  const std::chrono::duration<double, std::pico> of_rank = known->second * times;
+  const std::chrono::duration<double, std::pico> of_rank = work * times;
   return at_most_latest(kLessRounding * of_rank.count());
 }
 

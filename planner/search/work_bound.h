@@ -4,7 +4,7 @@
 // of layouts.
 //
 //   WorkBounds work(pricing);
-//   work.lower_bound(layout, bound_order(schedule))
+//   work.lower_bound(work.work(layout), layout, bound_order(schedule))
 
 #include <map>
 #include <utility>
@@ -23,16 +23,18 @@ class WorkBounds {
   /// `pricing` must outlive it.
   explicit WorkBounds(Pricing& pricing);
 
-  /// Returns a time before which no step of the layout ends. Let T be the forward and backward of all layers for one of
-  /// m micro-batches. It is
+  /// Returns the forward and backward of all layers for one micro-batch; 0 where the groups of pipeline ranks are placed
+  /// differently. The pass of a stage lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages
+  /// together last as long as one stage of all layers, or longer.
+  Seconds work(const Layout& layout);
+
+  /// Returns a time before which no step of the layout ends, whose work is T for one of m micro-batches:
   ///   m T / p                    the mean over the p ranks;
   ///   T / (1 - (1 - 1/m)^p)      where each rank has one stage, and its last backward waits for those before it: the
   ///                              ends of the ranks, m t_r + sum of t_q over q < r, cannot all be earlier, as they are
   ///                              equal where t_r falls by 1 - 1/m from rank to rank.
-  /// The pass of a stage lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages together last as
-  /// long as one stage of all layers, or longer. The bound is 0 where the groups of pipeline ranks are placed
-  /// differently, and for an order without backwards.
-  SimTime lower_bound(const Layout& layout, const BoundOrder& order);
+  /// It is 0 for an order without backwards.
+  SimTime lower_bound(Seconds work, const Layout& layout, const BoundOrder& order) const;
 
  private:
   Seconds seconds_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);

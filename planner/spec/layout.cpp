@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,9 +20,13 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 4> kOffloadNames = {"none", "optimizer", "activations", "optimizer+activations"};
-const std::vector<std::string> kKeys = {"dp",  "tp",        "pp",       "v",       "zero",       "sp",
-                                        "mbs", "recompute", "schedule", "group",   "bucket_mib", "split",
-                                        "cp",  "ep",        "etp",      "offload", "shard"};
+
+/// Returns the names of all keys.
+std::vector<std::string> key_names() {
+  std::vector<std::string> names = {"split"};
+  visit_layout_keys([&](std::string_view key, auto) { names.emplace_back(key); });
+  return names;
+}
 
 std::vector<std::string_view> pieces(std::string_view text, char separator) {
   std::vector<std::string_view> result;
@@ -86,6 +89,8 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.pipeline = degree();
   else if (key == "cp")
     request.context = degree();
+  else if (key == "cp_kind")
+    request.context_kind = context_kind_from_name(value);
   else if (key == "ep")
     request.expert = degree();
   else if (key == "etp")
@@ -113,7 +118,7 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
   else if (key == "offload") {
     request.offload = offload_from_name(value);
   } else {
-    throw SpecError(fmt::format("layout {}: there is no such key: {}", key, did_you_mean(key, kKeys)));
+    throw SpecError(fmt::format("layout {}: there is no such key: {}", key, did_you_mean(key, key_names())));
   }
 }
 
@@ -139,19 +144,25 @@ std::vector<int> parse_split(std::string_view text) {
   return split_numbers(text, ',');
 }
 
-LayoutRequest parse_layout(std::string_view text) {
-  LayoutRequest request;
-  if (text.empty()) return request;
-  std::set<std::string_view> seen;
+std::vector<std::pair<std::string_view, std::string_view>> layout_words(std::string_view text) {
+  std::vector<std::pair<std::string_view, std::string_view>> words;
+  if (text.empty()) return words;
   for (const std::string_view piece : pieces(text, ',')) {
     const std::size_t equals = piece.find('=');
     if (equals == std::string_view::npos) {
       throw SpecError(fmt::format("layout \"{}\": write KEY=VALUE, separated by commas, such as tp=2,pp=4", piece));
     }
     const std::string_view key = piece.substr(0, equals);
-    if (!seen.insert(key).second) throw SpecError(fmt::format("layout {}: the key is given twice: keep one", key));
-    take(request, key, piece.substr(equals + 1));
+    const bool twice = std::ranges::any_of(words, [&](const auto& word) { return word.first == key; });
+    if (twice) throw SpecError(fmt::format("layout {}: the key is given twice: keep one", key));
+    words.emplace_back(key, piece.substr(equals + 1));
   }
+  return words;
+}
+
+LayoutRequest parse_layout(std::string_view text) {
+  LayoutRequest request;
+  for (const auto& [key, value] : layout_words(text)) take(request, key, value);
   return request;
 }
 
@@ -167,6 +178,8 @@ std::string to_text(const LayoutRequest& request) {
     if (degree.value_or(1) > 1) add(key, degree);
   };
   add_degree("cp", request.context);
+  if (request.context_kind.value_or(ContextKind::kOfStack) != ContextKind::kOfStack)
+    words.push_back(fmt::format("cp_kind={}", context_kind_name(*request.context_kind)));
   add_degree("ep", request.expert);
   add_degree("etp", request.expert_tensor);
   add("v", request.chunks);
@@ -190,14 +203,25 @@ std::string to_text(const Layout& layout) {
 
 LayoutRequest request_of(const Layout& layout) {
   LayoutRequest request;
-  visit_layout_keys([&](std::string_view, auto answer, auto question) { request.*question = layout.*answer; });
+  visit_layout_keys<std::optional>(
+      [&](std::string_view, auto answer, auto question) { request.*question = layout.*answer; });
   if (!layout.split.empty()) request.split = layout.split;
   return request;
 }
 
+LayoutRequest family_of(const Layout& layout) {
+  return {.data = layout.data,
+          .tensor = layout.tensor,
+          .pipeline = layout.pipeline,
+          .context = layout.context,
+          .expert = layout.expert,
+          .expert_tensor = layout.expert_tensor,
+          .microbatch = layout.microbatch};
+}
+
 Layout layout_of(const LayoutRequest& request) {
   Layout layout;
-  visit_layout_keys([&](std::string_view, auto answer, auto question) {
+  visit_layout_keys<std::optional>([&](std::string_view, auto answer, auto question) {
     if (request.*question) layout.*answer = *(request.*question);
   });
   if (request.split) layout.split = *request.split;
@@ -206,7 +230,7 @@ Layout layout_of(const LayoutRequest& request) {
 
 bool answers_all(const LayoutRequest& request, const LayoutRequest& keys) {
   bool all = !keys.split || request.split;
-  visit_layout_keys(
+  visit_layout_keys<std::optional>(
       [&](std::string_view, auto, auto question) { all = all && (!(keys.*question) || request.*question); });
   return all;
 }
@@ -287,6 +311,8 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
     request.recompute =
         recompute_from_name(object.choice("recompute", {kRecomputeNames.begin(), kRecomputeNames.end()}));
   }
+  if (object.has("cp_kind"))
+    request.context_kind = context_kind_from_name(object.choice("cp_kind", context_kind_names()));
   if (object.has("offload"))
     request.offload = offload_from_name(object.choice("offload", {kOffloadNames.begin(), kOffloadNames.end()}));
   if (object.has("schedule")) request.schedule = schedule_named(object.text("schedule"));
@@ -315,6 +341,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
        {std::pair("cp", layout.context), std::pair("ep", layout.expert), std::pair("etp", layout.expert_tensor)}) {
     if (degree > 1) json[key] = degree;
   }
+  if (layout.context_kind != ContextKind::kOfStack) json["cp_kind"] = context_kind_name(layout.context_kind);
   if (layout.shard > 0) json["shard"] = layout.shard;
   if (layout.offload != Offload{}) json["offload"] = offload_name(layout.offload);
   if (layout.group > 0) json["group"] = layout.group;

@@ -3,12 +3,14 @@
 //
 //   LayoutRequest asked = parse_layout("tp=2,pp=4,recompute=full");   // other keys stay open (search/search.h)
 //
-// `Layout` has every question answered. `LayoutRequest` leaves some questions open, and restricts a search.
+// `Layout` has every question answered. `LayoutRequest` leaves some questions open. Several answers to a question are a
+// LayoutSpace (spec/layout_space.h).
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -31,7 +33,8 @@ struct Layout {
   int data = 1;
   int tensor = 1;
   int pipeline = 1;
-  int context = 1;        ///< ranks that share a sequence's tokens (spec/stack_spec.h says how)
+  int context = 1;                                   ///< ranks that share a sequence's tokens
+  ContextKind context_kind = ContextKind::kOfStack;  ///< the way in which they do
   int expert = 1;         ///< ranks that share the routed experts, out of data * context ranks
   int expert_tensor = 1;  ///< ranks that share one expert
   int chunks = 1;         ///< v, stages a pipeline rank
@@ -53,27 +56,33 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-struct LayoutRequest {
-  std::optional<int> data;
-  std::optional<int> tensor;
-  std::optional<int> pipeline;
-  std::optional<int> context;
-  std::optional<int> expert;
-  std::optional<int> expert_tensor;
-  std::optional<int> chunks;
-  std::optional<int> zero;
-  std::optional<int> shard;
-  std::optional<bool> sequence_parallel;
-  std::optional<std::int64_t> microbatch;
-  std::optional<Recompute> recompute;
-  std::optional<Offload> offload;
-  std::optional<std::string> schedule;
-  std::optional<int> group;
-  std::optional<std::int64_t> bucket_mib;
-  std::optional<std::vector<int>> split;
+/// A question for each key of a layout. `Answer` says what is known of it (layout_keys.h visits them).
+template <template <typename> class Answer>
+struct LayoutKeys {
+  Answer<int> data;
+  Answer<int> tensor;
+  Answer<int> pipeline;
+  Answer<int> context;
+  Answer<ContextKind> context_kind;
+  Answer<int> expert;
+  Answer<int> expert_tensor;
+  Answer<int> chunks;
+  Answer<int> zero;
+  Answer<int> shard;
+  Answer<bool> sequence_parallel;
+  Answer<std::int64_t> microbatch;
+  Answer<Recompute> recompute;
+  Answer<Offload> offload;
+  Answer<std::string> schedule;
+  Answer<int> group;
+  Answer<std::int64_t> bucket_mib;
+  Answer<std::vector<int>> split;
 
-  friend bool operator==(const LayoutRequest&, const LayoutRequest&) = default;
+  friend bool operator==(const LayoutKeys&, const LayoutKeys&) = default;
 };
+
+/// Some questions are answered, and the others open.
+using LayoutRequest = LayoutKeys<std::optional>;
 
 /// Returns "none", "selective" or "full".
 std::string_view recompute_name(Recompute recompute);
@@ -84,9 +93,12 @@ Recompute recompute_from_name(std::string_view name);
 /// Returns "none", "optimizer", "activations" or "optimizer+activations".
 std::string_view offload_name(const Offload& offload);
 
-/// Reads a comma-separated list with the keys dp, tp, pp, cp, ep, etp, v, zero, shard, sp, mbs, recompute, offload, schedule,
-/// group, bucket_mib, split (written split=8:8:10:6). Throws SpecError naming the key: unknown (with the nearest
-/// known), given twice, not a number above 0.
+/// Returns each KEY=VALUE of a comma-separated list as a pair. Throws SpecError naming a word that is none, or a key that
+/// is given twice.
+std::vector<std::pair<std::string_view, std::string_view>> layout_words(std::string_view text);
+
+/// Reads a comma-separated list with the keys of layout_keys.h, and split (written split=8:8:10:6). Throws SpecError as
+/// layout_words does, and naming a key that is unknown (with the nearest known) or whose value is none of its values.
 LayoutRequest parse_layout(std::string_view text);
 
 /// Reads "8,8,10,6" as {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
@@ -99,6 +111,9 @@ std::string to_text(const LayoutRequest& request);
 
 /// Returns the request that has every question answered as the layout answers it.
 LayoutRequest request_of(const Layout& layout);
+
+/// Returns the keys that layouts of a family share: dp, tp, pp, cp, ep, etp and mbs.
+LayoutRequest family_of(const Layout& layout);
 
 /// Returns the layout of a request, with 1, none and 1f1b for the questions that it leaves open.
 Layout layout_of(const LayoutRequest& request);

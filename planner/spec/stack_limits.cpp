@@ -1,8 +1,10 @@
 #include "planner/spec/stack_limits.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/spec/layout.h"
@@ -22,7 +24,9 @@ void visit_flags(Limits& limits, const Visit& visit) {
   visit("experts", limits.experts);
   visit("sequence_parallel", limits.sequence_parallel);
   visit("experts_need_sequence_parallel", limits.experts_need_sequence_parallel);
+  visit("shard_groups", limits.shard_groups);
   visit("equal_stages", limits.equal_stages);
+  visit("named_splits", limits.named_splits);
   visit("whole_rounds", limits.whole_rounds);
 }
 
@@ -61,6 +65,12 @@ StackLimits stack_limits_from_json(const nlohmann::json& json, const std::string
     if (schedule_spelled(name).empty()) object.fail("schedules", fmt::format("there is no schedule \"{}\"", name));
     limits.schedules.emplace_back(schedule_spelled(name));
   }
+  for (const std::string& name : texts(object, "context_kinds")) {
+    const std::vector<std::string>& known = context_kind_names();
+    if (std::ranges::find(known, name) == known.end())
+      object.fail("context_kinds", fmt::format("there is no kind \"{}\": give {}", name, fmt::join(known, ", ")));
+    limits.context_kinds.push_back(context_kind_from_name(name));
+  }
   visit_flags(limits, [&](std::string_view key, bool& value) { value = object.boolean_or(key, value); });
   object.finish();
   return limits;
@@ -70,6 +80,8 @@ nlohmann::ordered_json to_json(const StackLimits& limits) {
   nlohmann::ordered_json json{{"zero", limits.zero}, {"zero_in_pipelines", limits.zero_in_pipelines}};
   for (const Recompute recompute : limits.recompute) json["recompute"].push_back(recompute_name(recompute));
   json["schedules"] = limits.schedules;
+  json["context_kinds"] = nlohmann::ordered_json::array();
+  for (const ContextKind kind : limits.context_kinds) json["context_kinds"].push_back(context_kind_name(kind));
   visit_flags(limits, [&](std::string_view key, bool value) { json[std::string(key)] = value; });
   return json;
 }

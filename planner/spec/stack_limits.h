@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/context_kind.h"
 
 namespace plumb { inline namespace planner {
 
@@ -21,10 +22,13 @@ struct StackLimits {
   bool tensor_across_nodes = true;              ///< tp above the devices of a node, where nobody asks for it
   bool pipeline = true;                         ///< pp above 1
   bool context = true;                          ///< cp above 1
+  std::vector<ContextKind> context_kinds;       ///< ways to divide a sequence besides the stack's own
   bool experts = true;                          ///< ep above 1
   bool sequence_parallel = true;                ///< sp=1
   bool experts_need_sequence_parallel = false;  ///< a mixture of experts has no tp above 1 without sp=1
+  bool shard_groups = true;                     ///< ZeRO over groups of replicas (Layout::shard)
   bool equal_stages = false;                    ///< the stages divide the layers
+  bool named_splits = true;                     ///< the user may name the layers of each stage
   bool whole_rounds = false;                    ///< interleaved schedules: the pipeline ranks divide the micro-batches
 
   friend bool operator==(const StackLimits&, const StackLimits&) = default;

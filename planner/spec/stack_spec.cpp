@@ -17,8 +17,6 @@ namespace {
 
 const std::vector<std::string> kAttentionNames = {"unfused", "triton", "flash2", "flash3", "cudnn"};
 const std::vector<std::string> kSelectiveNames = {"attention", "alternate-products", "norms-and-activations"};
-const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"};
-
 const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
 const std::vector<std::string> kStageSplitNames = {"even", "ends-as-layers"};
 const std::vector<std::string> kGraphNames = {"none", "outside-experts", "iteration"};
@@ -156,7 +154,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
     return std::ranges::find(names, object.choice(key, names)) - names.begin();
   };
   if (object.has("attention")) stack.attention = static_cast<AttentionKernel>(named("attention", kAttentionNames));
-  if (object.has("context")) stack.context = static_cast<ContextKind>(named("context", kContextNames));
+  if (object.has("context")) stack.context = context_kind_from_name(object.choice("context", context_kind_names()));
   if (object.has("selective")) stack.selective = static_cast<SelectiveKind>(named("selective", kSelectiveNames));
   if (object.has("dispatch")) stack.dispatch = static_cast<ExpertDispatch>(named("dispatch", kDispatchNames));
   if (object.has("stage_split")) stack.stage_split = static_cast<StageSplit>(named("stage_split", kStageSplitNames));
@@ -211,7 +209,7 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
   nlohmann::ordered_json json{{"name", stack.name},
                               {"note", stack.note},
                               {"attention", attention_kernel_name(stack.attention)},
-                              {"context", kContextNames[static_cast<std::size_t>(stack.context)]},
+                              {"context", context_kind_name(stack.context)},
                               {"selective", kSelectiveNames[static_cast<std::size_t>(stack.selective)]},
                               {"dispatch", kDispatchNames[static_cast<std::size_t>(stack.dispatch)]},
                               {"stage_split", kStageSplitNames[static_cast<std::size_t>(stack.stage_split)]},

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/spec/context_kind.h"
 #include "planner/spec/stack_limits.h"
 #include "schedules/time.h"
 
@@ -19,10 +20,6 @@ namespace plumb { inline namespace planner {
 
 /// The kernels that compute attention. Unfused: batched GEMMs around a softmax, with the s x s scores in memory.
 enum class AttentionKernel : std::uint8_t { kUnfused, kTriton, kFlash2, kFlash3, kCudnn };
-
-/// The way in which context parallelism divides a sequence: rings of keys and values (Liu et al. 2023), all-gathered
-/// keys and values (Llama team 2024), or heads by all-to-all (Jacobs et al. 2023, Ulysses).
-enum class ContextKind : std::uint8_t { kRing, kAllGather, kUlysses };
 
 /// The tensors that selective recomputation rebuilds: the core of attention (Korthikanti et al. 2022); or all but the
 /// results of every second product, of attention's core and of the tensor group's reductions (torchtitan's

@@ -4,6 +4,7 @@
 usage: planning_command_line_test.py PLUMB
 """
 import json
+import re
 
 from command_line import CommandLineTest, plumb, run_cases
 
@@ -62,6 +63,57 @@ class Defaults(CommandLineTest):
             self.assertEqual(asked.returncode, 0, asked.stderr)
             self.assertIn("stack megatron-lm-2021 has no ZeRO 3: give zero=0; what is predicted is how it would run",
                           asked.stderr)
+
+    def test_keys_have_lists_and_bounds_on_the_command_line_or_in_a_file(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128)
+        pins = self.folder / "pins.json"
+        pins.write_text(json.dumps({"tp": [4, 2], "pp": "2..4", "zero": 1}))
+        asked = self.json(*question, "--layout", "tp=2|4,pp=2..4,zero=1")
+        for row in asked["ranked"]:
+            self.assertIn(row["layout"]["tp"], (2, 4))
+            self.assertIn(row["layout"]["pp"], (2, 4))
+            self.assertEqual(row["layout"]["zero"], 1)
+        self.assertEqual(asked, self.json(*question, "--layout", "zero=1,pp=2..4,tp=4|2"))
+        self.assertEqual(asked, self.json(*question, "--layout", pins))
+        self.assertEqual(self.json(*question, "--layout", f"{pins},mbs=1"),
+                         self.json(*question, "--layout", "tp=2|4,pp=2..4,zero=1,mbs=1"))
+
+    def test_keys_without_a_layout_are_answered_in_a_sentence(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout")
+        for pins, code, part in (("pp=8..4", 2, "write the smaller one first"),
+                                 ("pp=..", 2, "there is no bound"),
+                                 ("tp=2,tp=4", 2, "the key is given twice"),
+                                 ("recompute=none..full", 2, "list the values"),
+                                 ("pp=5..7", 3, "give another value of, or leave out, pp=5..7"),
+                                 ("dp=3", 3, "leave out, dp=3"),
+                                 ("tp=3|5", 3, "leave out, tp=3|5"),
+                                 ("dp=4,tp=2,pp=4", 3, "let the product be 16")):
+            with self.subTest(pins):
+                answer = plumb(*question, pins)
+                self.assertEqual(answer.returncode, code, answer.stderr)
+                self.assertIn(part, answer.stderr)
+                self.assertEqual(len(answer.stderr.strip().splitlines()), 1)
+        file = self.folder / "pins.json"
+        file.write_text('{"tp": 2}')
+        twice = plumb(*question, f"{file},tp=4")
+        self.assertEqual((twice.returncode, "given twice" in twice.stderr), (2, True))
+        one = plumb("partition", "resnet-50", "h100:4", "--layout", "pp=2|4")
+        self.assertEqual((one.returncode, "give each key one value" in one.stderr), (2, True))
+
+    def test_a_search_that_is_stopped_repeats_and_says_how_far_it_may_be_from_the_best(self):
+        question = ("plan", "gpt3-175b", "a100:512", "--global-batch", 512)
+        best = self.json(*question)["best"]["prediction"]["step_time_s"]
+        for effort in (1, 100, 1000):
+            with self.subTest(effort):
+                answer = self.json(*question, "--effort", effort)
+                self.assertEqual(answer, self.json(*question, "--effort", effort))
+                self.assertEqual(answer["stopped"]["evaluations"], effort)
+                self.assertLessEqual(answer["stopped"]["no_step_below_s"], best)
+                self.assertGreaterEqual(answer["best"]["prediction"]["step_time_s"], best)
+        self.assertIsNone(self.json(*question, "--effort", 100000)["stopped"])
+        text = self.done(*question, "--time-limit", 0.001)
+        evaluations = int(re.search(r"stopped behind (\d+) evaluations", text).group(1))
+        self.assertLess(evaluations, 1000)
 
     def test_explain_is_a_page_by_key_and_opens_a_family(self):
         question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128)

@@ -57,6 +57,15 @@ void add_plan(CLI::App& app, Chosen& chosen) {
                    "share of a predicted peak of memory that stays free besides (default: the stack's own, from runs "
                    "that took more than predicted)")
       ->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--space", arguments->question.space,
+                   "usual: what practice uses; wide: also other schedules, groups, buckets and offload that are priced")
+      ->check(CLI::IsMember({"usual", "wide"}));
+  verb->add_option("--effort", arguments->effort,
+                   "stop behind so many evaluations of layouts, with the best until then; repeats exactly")
+      ->transform(count_of<std::int64_t>(1));
+  verb->add_option("--time-limit", arguments->time_limit_s,
+                   "seconds behind which the search stops, with the best until then")
+      ->check(above_zero());
   verb->add_option_function<std::string>(
           "--explain",
           [given = arguments.get()](const std::string& family) {

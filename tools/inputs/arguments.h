@@ -27,17 +27,20 @@ struct QuestionArguments {
   std::string fp8_recipe;     ///< of the stack; empty: its default
   std::string stack;          ///< a preset, a file or kOwnExecutor; empty: that of each layout is assumed
   std::string optimizer;      ///< empty: adamw
-  std::string layout;         ///< dp=2,tp=4,...
+  std::string layout;         ///< dp=2,tp=4|8,..., a file of keys, or FILE,dp=2
   std::string split;          ///< 8,8,10,6
   /// Share of a predicted peak that a search keeps free besides; nothing: the stack's own.
   std::optional<double> headroom;
+  std::string space = "usual";  ///< "usual" or "wide"
 };
 
 struct PlanArguments {
   QuestionArguments question;
   int top = 5;
-  bool explain = false;  ///< say what other values of each key cost
-  std::string family;    ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
+  std::int64_t effort = 0;  ///< steps after which the search stops; 0: it ends by itself
+  double time_limit_s = 0;  ///< seconds; 0: none
+  bool explain = false;     ///< say what other values of each key cost
+  std::string family;       ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
   std::string output;
   bool json = false;
 };

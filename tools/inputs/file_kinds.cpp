@@ -34,6 +34,7 @@ constexpr KnownKind kClusterFile{FileKind::kCluster, "a cluster", "`plumb plan M
 constexpr KnownKind kStackFile{FileKind::kStack, "a training stack", "--stack takes it"};
 constexpr KnownKind kPlanFile{FileKind::kPlan, "a plan",
                               "`plumb simulate`, memory, whatif, run, validate and schedule search take it"};
+constexpr KnownKind kLayoutFile{FileKind::kLayout, "a layout's keys", "--layout takes it"};
 constexpr KnownKind kScheduleFile{FileKind::kSchedule, "a schedule",
                                   "`plumb schedule show` and `plumb simulate --schedule` take it"};
 constexpr KnownKind kTopologyFile{FileKind::kTopology, "a topology", "`plumb simulate --topology` takes it"};
@@ -94,6 +95,7 @@ std::optional<KnownKind> kind_of_object(const nlohmann::json& json) {
   if (has("device") && has("node")) return kClusterFile;
   if (has("fused_softmax") || has("kernel_launch_us")) return kStackFile;
   if (has("stages") && has("microbatches")) return kScheduleFile;
+  if (has("tp") || has("pp") || has("dp")) return kLayoutFile;
   if (has("link")) return kLinkFile;
   if (has("rows")) return kRowsFile;
   if (has("ranked") && has("best")) return kPlanAnswer;
@@ -136,6 +138,8 @@ std::string_view wanted_name(FileKind kind) {
       return kStackFile.name;
     case FileKind::kPlan:
       return kPlanFile.name;
+    case FileKind::kLayout:
+      return kLayoutFile.name;
     case FileKind::kSchedule:
       return kScheduleFile.name;
     case FileKind::kTopology:

@@ -17,6 +17,7 @@ enum class FileKind : std::uint8_t {
   kCluster,
   kStack,
   kPlan,
+  kLayout,
   kSchedule,
   kTopology,
   kLink,

@@ -159,13 +159,32 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
   return training;
 }
 
+LayoutSpace space_input(const QuestionArguments& question) {
+  const std::string_view text = question.layout;
+  const std::string_view first = text.substr(0, text.find(','));
+  const bool is_file = first.find('=') == std::string_view::npos && names_file(std::string(first));
+  const std::string_view keys = is_file ? text.substr(std::min(first.size() + 1, text.size())) : text;
+  LayoutSpace space = read_option([&] { return parse_layout_space(keys); });
+  if (is_file) {
+    const std::string file(first);
+    const LayoutSpace of_file =
+        read_as(FileKind::kLayout, file, [&] { return parse_layout_space_file(read_text_file(file), file); });
+    space = read_option([&] { return joined(of_file, space); });
+  }
+  if (!question.split.empty()) {
+    if (!space.split.is_open()) throw UsageError("the split is given twice: keep --split or the layout's split=");
+    space.split.named = {read_option([&] { return parse_split(question.split); })};
+  }
+  space.wide = question.space == "wide";
+  return space;
+}
+
 LayoutRequest layout_input(const QuestionArguments& question) {
-  LayoutRequest request =
-      question.layout.empty() ? LayoutRequest{} : read_option([&] { return parse_layout(question.layout); });
-  if (question.split.empty()) return request;
-  if (request.split) throw UsageError("the split is given twice: keep --split or the layout's split=");
-  request.split = read_option([&] { return parse_split(question.split); });
-  return request;
+  const LayoutSpace space = space_input(question);
+  LayoutRequest fixed = fixed_keys(space);
+  if (to_text(LayoutSpace(fixed)) != to_text(space))
+    throw UsageError(fmt::format("--layout {}: this asks about one layout: give each key one value", to_text(space)));
+  return fixed;
 }
 
 }}  // namespace plumb::tools

@@ -5,7 +5,7 @@
 
 #include "planner/spec/assumed_stack.h"
 #include "planner/spec/cluster_spec.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/layout_space.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 #include "tools/inputs/arguments.h"
@@ -31,7 +31,11 @@ StackLibrary assumable_stacks(const QuestionArguments& question);
 /// above its limit, and SpecError if neither question nor model says how long sequences are.
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster);
 
-/// Returns the layout request of --layout and --split. Throws UsageError if one cannot be read or both give a split.
+/// Returns the space of --layout, --split and --space. --layout begins with a file's name or is a list of keys. Throws
+/// UsageError if one cannot be read or both give a split, and as parse_layout_space_file does.
+LayoutSpace space_input(const QuestionArguments& question);
+
+/// Returns the keys of a question about one layout. Throws UsageError where one has several values.
 LayoutRequest layout_input(const QuestionArguments& question);
 
 }}  // namespace plumb::tools

@@ -51,11 +51,11 @@ PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOption
   const ModelSpec model = model_input(question.model);
   const ClusterSpec cluster = cluster_input(question.cluster);
   const TrainingSpec training = training_input(question, model, cluster);
-  const LayoutRequest request = layout_input(question);
+  const LayoutSpace space = space_input(question);
   PlannedQuestion planned{.pricing = Pricing(model, cluster, training, assumable_stacks(question)),
                           .order = std::move(order)};
-  planned.search = search_layouts(planned.pricing, request, options, planned.order);
-  if (!planned.search.ranked.empty() && !request.offload)
+  planned.search = search_layouts(planned.pricing, space, options, planned.order);
+  if (!planned.search.ranked.empty() && space.offload.is_open() && !space.wide)
     planned.switched = offload_text(planned.search.ranked.front().layout);
   return planned;
 }

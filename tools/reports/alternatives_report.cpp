@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/partition/balanced_partition.h"
 #include "planner/score/time_components.h"
 #include "planner/spec/layout_keys.h"
 #include "tools/reports/table.h"
@@ -19,13 +20,11 @@ using nlohmann::ordered_json;
 /// Returns the keys of a layout's text that another one has not, each with its value: {"v=8", "zero=1"}.
 std::vector<std::pair<std::string, std::string>> differing_keys(const Layout& layout, const Layout& other) {
   std::vector<std::pair<std::string, std::string>> keys;
-  visit_layout_keys([&](std::string_view key, auto answer, auto question) {
-    if (layout.*answer == other.*answer) return;
-    LayoutRequest alone;
-    alone.*question = layout.*answer;
-    const std::string text = to_text(alone);
-    keys.emplace_back(key, text.substr(text.find('=') + 1));
+  visit_layout_keys([&](std::string_view key, auto answer) {
+    if (layout.*answer != other.*answer) keys.emplace_back(key, value_text(layout.*answer));
   });
+  if (layout.split != other.split)
+    keys.emplace_back("split", layout.split.empty() ? "the stack's" : runs_text(layout.split));
   return keys;
 }
 

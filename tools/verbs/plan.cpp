@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/partition/balanced_partition.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/stop_signals.h"
 #include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
@@ -20,10 +24,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Returns the layout without its split, which the notes print.
+/// Returns the layout, with runs of equal numbers of its split written once. A split that the stack or costs make is
+/// none of its keys.
 std::string keys_text(Layout layout) {
-  layout.split.clear();
-  return to_text(layout);
+  const std::vector<int> split = std::exchange(layout.split, {});
+  return to_text(layout) + (split.empty() ? "" : fmt::format(",split={}", runs_text(split)));
 }
 
 std::string ranking_text(const PlannedQuestion& planned) {
@@ -79,9 +84,23 @@ std::string headroom_text(const PlannedQuestion& planned) {
 
 std::string counts_text(const SearchCounts& counts) {
   return fmt::format(
-      "{} layouts considered: {} priced, {} of them too large and {} simulated on shared links; the others could not\n"
-      "be faster. {} kinds cannot exist or are not run by the framework (--explain names them)\n",
-      counts.enumerated, counts.priced, counts.too_large, counts.simulated, counts.conflicts);
+      "{} choices of degrees and micro-batch: {} could hold the best, with {} layouts that may fit: {} priced, {} of\n"
+      "them too large and {} simulated on shared links; no other could be faster. {} kinds cannot exist or are not "
+      "run\n"
+      "by the framework (--explain names them)\n",
+      counts.families, counts.opened, counts.enumerated, counts.priced, counts.too_large, counts.simulated,
+      counts.conflicts);
+}
+
+/// Says how far the answer of a search that was stopped may be from the best.
+std::string stopped_text(const SearchResult& search) {
+  const SimTime best = search.ranked.front().simulation.makespan;
+  const double shorter = 1 - std::min(1.0, to_seconds(*search.stopped_at) / to_seconds(best));
+  return fmt::format(
+      "the search was stopped behind {} evaluations (--effort {} repeats it): no layout takes less than {}, "
+      "{:.3g} % less than the first row\n",
+      search.counts.evaluations_until_stop, search.counts.evaluations_until_stop,
+      duration_text(to_seconds(std::min(best, *search.stopped_at)).count()), 100 * shorter);
 }
 
 std::string explanation_text(const PlannedQuestion& planned) {
@@ -97,6 +116,18 @@ QuestionArguments question_of(const PlanArguments& arguments) {
   QuestionArguments question = arguments.question;
   if (!arguments.family.empty()) question.layout += (question.layout.empty() ? "" : ",") + arguments.family;
   return question;
+}
+
+SearchOptions options_of(const PlanArguments& arguments, const StopSignals& signals) {
+  const auto start = std::chrono::steady_clock::now();
+  const Seconds limit = arguments.time_limit_s > 0 ? Seconds{arguments.time_limit_s} : Seconds::max();
+  return {.keep = arguments.top,
+          .by_key = arguments.explain && arguments.family.empty(),
+          .explain = !arguments.family.empty(),
+          .most_evaluations = arguments.effort,
+          .stop = [&signals, start, limit] {
+            return signals.has_come() || std::chrono::steady_clock::now() - start > limit;
+          }};
 }
 
 Plan with_intervals(Plan plan) {
@@ -128,7 +159,13 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
   }
   document["infeasible"] =
       planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
-  document["counts"] = {{"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},
+  document["stopped"] = nullptr;
+  if (planned.search.stopped_at) {
+    document["stopped"] = {{"evaluations", c.evaluations_until_stop},
+                           {"no_step_below_s", to_seconds(*planned.search.stopped_at).count()}};
+  }
+  document["counts"] = {{"families", c.families},     {"opened", c.opened}, {"kinds_too_large", c.cores_too_large},
+                        {"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},
                         {"too_large", c.too_large},   {"outrun", c.outrun}, {"cannot_exist", c.conflicts}};
   if (explain) {
     if (!ranked.empty()) document["other_values"] = other_values_json(planned.pricing, planned.search);
@@ -145,10 +182,8 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
 
 int plan_verb(const PlanArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
-  const PlannedQuestion planned =
-      plan_question(question_of(arguments), {.keep = arguments.top,
-                                             .by_key = arguments.explain && arguments.family.empty(),
-                                             .explain = !arguments.family.empty()});
+  const StopSignals signals;
+  const PlannedQuestion planned = plan_question(question_of(arguments), options_of(arguments, signals));
   if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
   if (planned.search.ranked.empty()) {
     if (arguments.explain && !arguments.json) print_answer(explanation_text(planned));
@@ -164,7 +199,8 @@ int plan_verb(const PlanArguments& arguments) {
                              best.cluster.devices, best.cluster.device.name, batch_text(best),
                              precision_name(best.training.precision), stack_text(best.training)));
     print_answer(ranking_text(planned) + fmt::format("\nthe best: {}\n", interval_text(best, fastest.simulation)) +
-                 rows_within_text(rows_within(planned, best)) + "\n" + counts_text(planned.search.counts) +
+                 rows_within_text(rows_within(planned, best)) + "\n" +
+                 (planned.search.stopped_at ? stopped_text(planned.search) : counts_text(planned.search.counts)) +
                  headroom_text(planned));
     for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
     if (arguments.explain) print_answer(explanation_text(planned));

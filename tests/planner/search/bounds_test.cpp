@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/evaluate/evaluation.h"
-#include "planner/search/enumerate.h"
+#include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {

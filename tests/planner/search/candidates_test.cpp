@@ -1,5 +1,6 @@
 #include "planner/search/candidates.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -37,6 +38,19 @@ TEST_CASE("what is learned later of a layout's time is never less: work, stages,
     Pricing pricing(preset_model(question.model), cluster, training);
     const std::optional<Schedule> own;
     Candidates candidates(pricing, parse_layout(question.pins), own);
+    CHECK(candidates.size() == 0);
+    SimTime least_below = SimTime::max();
+    for (std::size_t family = 0; family < candidates.families().size(); ++family) {
+      const IndexRange cores = candidates.open_family(family);
+      for (std::size_t core = cores.first; core < cores.end; ++core) {
+        CHECK(candidates.core(core).bound >= candidates.families()[family].bound);
+        const IndexRange layouts = candidates.open_core(core);
+        for (std::size_t index = layouts.first; index < layouts.end; ++index)
+          CHECK(candidates[index].time >= candidates.core(core).bound);
+        least_below = std::min(least_below, candidates.core(core).bound);
+      }
+    }
+    CHECK(least_below > SimTime{0});
     REQUIRE(candidates.size() > 30);
     for (int draw = 0; draw < 12; ++draw) {
       const std::size_t index = random() % candidates.size();
@@ -53,24 +67,6 @@ TEST_CASE("what is learned later of a layout's time is never less: work, stages,
     }
   }
   CHECK(dearer > 10);  // links are shared in some
-}
-
-TEST_CASE("the queue gives the least time first, of equals the first that was enumerated, and none that is out") {
-  const TrainingSpec training{.global_batch = 8, .sequence = 128};
-  Pricing pricing(small_gpt(), round_cluster(4), training);
-  const std::optional<Schedule> own;
-  Candidates candidates(pricing, {}, own);
-  CandidateQueue queue(candidates);
-  for (std::size_t index = candidates.size(); index-- > 0;) queue.push(index);
-  std::pair<SimTime, std::size_t> before{SimTime{-1}, 0};
-  std::size_t taken = 0;
-  for (; !queue.empty(); ++taken) {
-    const std::size_t index = queue.take_first();
-    const std::pair now{candidates[index].time, index};
-    CHECK(before < now);
-    before = now;
-  }
-  CHECK(taken == candidates.size());
 }
 
 }  // namespace plumb::test

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/search/bounds.h"
-#include "planner/search/enumerate.h"
+#include "planner/search/layout_tree.h"
 #include "planner/search/search.h"
 #include "tests/planner/fixtures.h"
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/search/bounds.h"
-#include "planner/search/enumerate.h"
 #include "planner/search/fit_advisor.h"
+#include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -232,12 +232,13 @@ TEST_CASE("what cannot exist is infeasible, with the reason") {
   };
   CHECK(contains(reason("tp=16", 16), "8 heads"));
   CHECK(contains(reason("pp=16", 16), "at most 8 stages"));
-  CHECK(contains(reason("dp=3", 8), "the devices"));
   CHECK(contains(reason("dp=3,tp=1,pp=1", 8), "product be 8"));
   CHECK(contains(reason("mbs=3", 8), "global batch"));
   CHECK(contains(reason("pp=1,v=2", 8), "pp=1"));
   CHECK(contains(reason("sp=1,tp=1", 8), "sp=0"));
   CHECK(contains(reason("pp=2,split=1:2", 8), "sum up to 8"));
+  CHECK(contains(found_layouts(small_gpt(), round_cluster(8), kShortTraining, parse_layout("dp=3"), {}).infeasible,
+                 "the 8 devices has dp=3"));  // no rule is broken, and no layout is there
 }
 
 TEST_CASE("a model too large for every layout says by how much and what would do") {
@@ -284,7 +285,8 @@ TEST_CASE("the same question has the same answer") {
 }
 
 TEST_CASE("enumeration offers every key and no layout twice") {
-  const Enumeration found = enumerate_layouts(Pricing(small_gpt(), round_cluster(8), kShortTraining), {});
+  Pricing pricing(small_gpt(), round_cluster(8), kShortTraining);
+  const Enumeration found = enumerate_layouts(pricing, {});
   std::set<std::string> texts;
   std::set<std::string> schedules;
   for (const Layout& layout : found.layouts) {

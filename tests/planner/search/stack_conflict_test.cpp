@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "planner/search/enumerate.h"
+#include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -45,6 +45,18 @@ TEST_CASE("a conflict names the rule of the stack and the remedy") {
   CHECK(broken({.whole_rounds = true}, "pp=8,v=1").empty());
   CHECK(broken({.whole_rounds = true}, "pp=4,v=2,dp=2,mbs=2,schedule=interleaved").find("rounds of as many as pp=4") !=
         std::string::npos);  // 6 micro-batches
+  CHECK(broken({}, "cp=2,dp=4,cp_kind=ulysses") ==
+        "stack mine divides no sequence that way: leave cp_kind=ulysses out, for ring; ");
+  CHECK(broken({.context_kinds = {ContextKind::kUlysses}}, "cp=2,dp=4,cp_kind=ulysses").empty());
+  CHECK(
+      broken({.context_kinds = {ContextKind::kUlysses}}, "tp=4,cp=4,cp_kind=ulysses,dp=1").find("does not divide 8") !=
+      std::string::npos);  // heads
+  CHECK(broken({.shard_groups = false}, "dp=8,zero=1,shard=2") ==
+        "stack mine divides the state of ZeRO over all replicas: leave shard out; ");
+  CHECK(broken({.shard_groups = true}, "dp=8,zero=1,shard=2").empty());
+  CHECK(broken({.named_splits = false}, "pp=2,dp=4,split=5:3") ==
+        "stack mine cuts layers by a rule of its own: leave the split out; ");
+  CHECK(broken({.named_splits = false}, "pp=2,dp=4,split=4:4").empty());  // that is its rule
   ModelSpec experts = small_gpt();
   experts.experts = 4;
   experts.experts_per_token = 1;
@@ -55,7 +67,7 @@ TEST_CASE("a conflict names the rule of the stack and the remedy") {
 }
 
 TEST_CASE("a search leaves out what the framework does not run, unless the keys are asked for by name") {
-  const Pricing pricing = with_limits({.zero = {0, 1}, .tensor_across_nodes = false});
+  Pricing pricing = with_limits({.zero = {0, 1}, .tensor_across_nodes = false});
   for (const Layout& layout : enumerate_layouts(pricing, {}).layouts) {
     CHECK(layout.zero <= 1);
     CHECK(layout.tensor <= 4);  // devices of a node
@@ -77,8 +89,8 @@ TEST_CASE("the frameworks of the presets are not offered what they do not run") 
   const auto offered = [](const char* stack, const char* model, const char* cluster, const char* request) {
     TrainingSpec training{.global_batch = 512, .sequence = 2048};
     training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + stack + ".json"), stack);
-    return enumerate_layouts(Pricing(preset_model(model), preset_cluster(cluster), training), parse_layout(request))
-        .layouts;
+    Pricing pricing(preset_model(model), preset_cluster(cluster), training);
+    return enumerate_layouts(pricing, parse_layout(request)).layouts;
   };
   for (const Layout& layout : offered("megatron-lm-2021", "megatron-1t", "a100:512", "mbs=1")) {
     CHECK(layout.zero == 0);

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/evaluate/evaluation.h"
-#include "planner/search/enumerate.h"
+#include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -20,7 +20,7 @@ TEST_CASE("no simulated step is faster than the work of its layers allows") {
     int tight = 0;
     for (const Layout& layout : enumerate_layouts(pricing, {}).layouts) {
       CAPTURE(to_text(layout));
-      const SimTime bound = work.lower_bound(layout, bound_order(order_of(training, layout)));
+      const SimTime bound = work.lower_bound(work.work(layout), layout, bound_order(order_of(training, layout)));
       const SimTime simulated = evaluate_sums(pricing, layout).simulation.makespan;
       CHECK(bound <= simulated);
       if (to_seconds(bound) > 0.9 * to_seconds(simulated)) ++tight;
@@ -34,7 +34,7 @@ TEST_CASE("one stage a rank fills and drains the pipeline, whatever the split") 
   Pricing pricing(small_gpt(), round_cluster(4), training);
   WorkBounds work(pricing);
   const auto bound = [&](const Layout& layout) {
-    return to_seconds(work.lower_bound(layout, bound_order(order_of(training, layout)))).count();
+    return to_seconds(work.lower_bound(work.work(layout), layout, bound_order(order_of(training, layout)))).count();
   };
   const Layout plain{.pipeline = 4};
   const Layout interleaved{.pipeline = 4, .chunks = 2, .schedule = "interleaved"};
@@ -50,7 +50,9 @@ TEST_CASE("an order without backwards has no bound by work") {
   const TrainingSpec training{.global_batch = 4, .sequence = 128};
   Pricing pricing(small_gpt(), round_cluster(4), training);
   const Layout layout{.pipeline = 4, .schedule = "forward-only"};
-  CHECK(WorkBounds(pricing).lower_bound(layout, bound_order(order_of(training, layout))) == SimTime{0});
+  WorkBounds work(pricing);
+  CHECK(work.work(layout) > Seconds{0});
+  CHECK(work.lower_bound(work.work(layout), layout, bound_order(order_of(training, layout))) == SimTime{0});
 }
 
 }  // namespace plumb::test

@@ -16,8 +16,11 @@ TEST_CASE("limits survive their JSON form, and what is left out is not limited")
                            .recompute = {Recompute::kNone, Recompute::kFull},
                            .schedules = {"1f1b", "zb-h1"},
                            .tensor_across_nodes = false,
+                           .context_kinds = {ContextKind::kUlysses},
                            .experts = false,
-                           .equal_stages = true};
+                           .shard_groups = false,
+                           .equal_stages = true,
+                           .named_splits = false};
   CHECK(stack_limits_from_json(to_json(limits), "again") == limits);
   CHECK(stack_limits_from_json(nlohmann::json::object(), "empty") == StackLimits{});
   const StackLimits pipelines = stack_limits_from_json({{"zero", {0, 1}}}, "pipelines");
@@ -32,6 +35,7 @@ TEST_CASE("bad limits are refused with their place") {
   refused({{"zero", nlohmann::json::array()}}, "give 0 for none");
   refused({{"schedules", {"2f2b"}}}, "there is no schedule \"2f2b\"");
   refused({{"schedules", {1}}}, "an array of names");
+  refused({{"context_kinds", {"p2p"}}}, "ring, all-gather, ulysses");
   refused({{"tensors", true}}, "tensor");
 }
 

@@ -1,0 +1,230 @@
+#include "planner/search/layout_choices.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "schedules/generators/catalogue.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+template <class T>
+std::vector<T> divisors(T of) {  // ascending
+  std::vector<T> result;
+  std::vector<T> large;
+  for (T d = 1; d * d <= of; ++d) {
+    if (of % d != 0) continue;
+    result.push_back(d);
+    if (d * d != of) large.push_back(of / d);
+  }
+  result.insert(result.end(), large.rbegin(), large.rend());
+  return result;
+}
+
+/// True for a schedule that trains by one optimizer step, with no numbers besides those of a layout.
+bool trains_in_layouts(const CatalogueEntry& entry) {
+  return entry.name != "forward-only" && entry.name != "naive" && !entry.takes_slices && !entry.takes_batch &&
+         !entry.takes_vertical_sync;
+}
+
+/// Chunks of a rank up to which every number is tried.
+constexpr int kFewChunks = 8;
+
+std::vector<int> with_one_if(bool one, std::vector<int> chunks) {
+  if (one) chunks.insert(chunks.begin(), 1);
+  return chunks;
+}
+
+bool has_one(const Values<int>& values) {
+  return values.named.size() == 1;
+}
+
+}  // namespace
+
+std::vector<int> LayoutChoices::tensor() const {
+  return space_.tensor.of(pricing_.graph() != nullptr ? std::vector{1} : divisors(pricing_.cluster().devices));
+}
+
+std::vector<int> LayoutChoices::pipeline() const {
+  return space_.pipeline.of(divisors(pricing_.cluster().devices));
+}
+
+/// Frameworks divide sequences. Where the three other degrees are named, that of whole sequences is meant.
+std::vector<int> LayoutChoices::context(const Layout& degrees) const {
+  const TrainingSpec& training = pricing_.training();
+  const bool named = has_one(space_.data) && has_one(space_.tensor) && has_one(space_.pipeline);
+  const bool whole =
+      pricing_.graph() != nullptr || is_of_own_executor(training) || (training.stack && !training.stack->can.context);
+  const std::int64_t others = std::int64_t{degrees.tensor} * degrees.pipeline;
+  const int devices = pricing_.cluster().devices;
+  if (named || whole || devices % others != 0) return space_.context.of({1});
+  std::vector<int> open = divisors(static_cast<int>(devices / others));
+  std::erase_if(open, [&](int context) { return context > 1 && training.sequence % (2 * context) != 0; });
+  return space_.context.of(std::move(open));
+}
+
+/// The degree that makes the product the devices.
+std::vector<int> LayoutChoices::data(const Layout& degrees) const {
+  const std::int64_t others = std::int64_t{degrees.tensor} * degrees.pipeline * degrees.context;
+  const int devices = pricing_.cluster().devices;
+  std::vector<int> open;
+  if (devices % others == 0) open.push_back(static_cast<int>(devices / others));
+  if (space_.data.named.empty()) return space_.data.of(std::move(open));
+  // Values that make another product are a conflict where nothing else is open.
+  const bool all_named = has_one(space_.data) && has_one(space_.tensor) && has_one(space_.pipeline);
+  if (all_named) return space_.data.named;
+  std::erase_if(open, [&](int degree) { return !space_.data.holds(degree); });
+  return open;
+}
+
+std::vector<int> LayoutChoices::expert(const Layout& degrees) const {
+  const std::int64_t experts = pricing_.model().experts;
+  if (experts == 0) return space_.expert.of({1});
+  const bool own = is_of_own_executor(pricing_.training());  // which has etp=tp
+  const std::int64_t ranks = std::int64_t{degrees.data} * degrees.context * (own ? 1 : degrees.tensor);
+  std::vector<int> open = divisors(static_cast<int>(experts));
+  std::erase_if(open, [&](int expert) { return ranks % expert != 0; });
+  return space_.expert.of(std::move(open));
+}
+
+/// Plumb's own executor divides every expert like an MLP.
+std::vector<int> LayoutChoices::expert_tensor(const Layout& degrees) const {
+  const ModelSpec& model = pricing_.model();
+  if (model.experts == 0) return space_.expert_tensor.of({1});
+  if (is_of_own_executor(pricing_.training())) return space_.expert_tensor.of({degrees.tensor});
+  const std::int64_t ranks = std::int64_t{degrees.data} * degrees.context * degrees.tensor;
+  std::vector<int> open = divisors(degrees.tensor);
+  std::erase_if(open, [&](int degree) {
+    return model.expert_ffn % degree != 0 || ranks % (std::int64_t{degrees.expert} * degree) != 0;
+  });
+  return space_.expert_tensor.of(std::move(open));
+}
+
+std::vector<std::int64_t> LayoutChoices::microbatch(const Layout& degrees) const {
+  std::vector<std::int64_t> open = divisors(pricing_.training().global_batch / degrees.data);
+  // Half as many ranks on half as many sequences compute the same.
+  if (!space_.wide && space_.context.is_open() && space_.microbatch.is_open())
+    std::erase_if(open, [&](std::int64_t microbatch) { return std::gcd(microbatch, degrees.context) > 1; });
+  return space_.microbatch.of(std::move(open));
+}
+
+/// The schedules that the framework runs; in a usual space none that is made anew for costs, and the common ones where
+/// nothing is known of a framework.
+std::vector<std::string> LayoutChoices::open_schedules() const {
+  const std::optional<StackSpec>& stack = pricing_.training().stack;
+  std::vector<std::string> names;
+  if (stack) names = stack->can.schedules;
+  if (names.empty() && !space_.wide) return {"1f1b", "gpipe", "interleaved"};
+  if (names.empty()) {
+    for (const CatalogueEntry& entry : catalogue())
+      if (trains_in_layouts(entry)) names.emplace_back(entry.name);
+  }
+  if (!space_.wide) std::erase_if(names, [](const std::string& name) { return catalogue_entry(name).made_for_costs; });
+  return names;
+}
+
+std::vector<int> LayoutChoices::open_chunks(const std::string& schedule, int pipeline) const {
+  const CatalogueEntry& entry = catalogue_entry(schedule);
+  if (!entry.takes_chunks) return {entry.chunks};
+  // The nodes of a graph are no layers alike: more chunks than a few are only more messages.
+  if (pricing_.graph() != nullptr) return with_one_if(!space_.schedule.named.empty(), {2, 4});
+  const auto most = static_cast<int>(pricing_.model().layers / pipeline);
+  const std::optional<StackSpec>& stack = pricing_.training().stack;
+  std::vector<int> open;
+  for (int chunks = 2; chunks <= most; ++chunks) {
+    const bool few = chunks <= kFewChunks && !(stack && stack->can.equal_stages);  // a remainder is spread
+    if (few || most % chunks == 0) open.push_back(chunks);
+  }
+  return with_one_if(!space_.schedule.named.empty(), std::move(open));  // otherwise it has a name of its own
+}
+
+std::vector<ScheduleChoice> LayoutChoices::schedule(const Layout& family) const {
+  std::vector<ScheduleChoice> choices;
+  if (space_.schedule.named.empty() && family.pipeline == 1) {
+    for (const int chunks : space_.chunks.of({1}))  // several are a conflict, and said so
+      choices.push_back({chunks > 1 ? "interleaved" : "1f1b", chunks});
+    return choices;
+  }
+  for (const std::string& name : space_.schedule.of(open_schedules())) {
+    const CatalogueEntry& entry = catalogue_entry(name);
+    for (const int chunks : space_.chunks.of(open_chunks(name, family.pipeline))) {
+      const bool possible = entry.takes_chunks ? chunks > 1 : chunks == entry.chunks;
+      if (possible || !space_.schedule.named.empty()) choices.push_back({name, chunks});
+    }
+  }
+  return choices;
+}
+
+std::vector<int> LayoutChoices::zero(const Layout& family) const {
+  const bool alone = family.data * family.context == 1;  // it divides nothing
+  if (alone && space_.zero.holds(0)) return {0};
+  return space_.zero.of(alone ? std::vector{0} : std::vector{0, 1, 2, 3});
+}
+
+std::vector<bool> LayoutChoices::sequence_parallel(const Layout& family) const {
+  return space_.sequence_parallel.of(family.tensor > 1 ? std::vector{false, true} : std::vector{false});
+}
+
+std::vector<Recompute> LayoutChoices::recompute() const {
+  std::vector<Recompute> open = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+  if (const auto& graph = pricing_.model().graph) {
+    open = {Recompute::kNone};
+    if (has_blocks(*graph)) open.push_back(Recompute::kFull);
+  }
+  return space_.recompute.of(std::move(open));
+}
+
+std::vector<ContextKind> LayoutChoices::context_kind(const Layout& family) const {
+  std::vector<ContextKind> open = {ContextKind::kOfStack};
+  const StackSpec* stack = pricing_.stack_of(family);
+  if (family.context == 1 || stack == nullptr) return space_.context_kind.of(std::move(open));
+  for (const ContextKind kind : stack->can.context_kinds)
+    if (kind != stack->context) open.push_back(kind);
+  return space_.context_kind.of(std::move(open));
+}
+
+/// Groups of neighbouring replicas hold whole groups of experts (search/layout_conflict.h).
+std::vector<int> LayoutChoices::shard(const Layout& core) const {
+  std::vector<int> open = {0};
+  const StackSpec* stack = pricing_.stack_of(core);
+  if (core.zero == 0 || stack == nullptr || !stack->can.shard_groups) return space_.shard.of(std::move(open));
+  const int replicas = core.data * core.context;
+  std::vector<int> groups = divisors(replicas);
+  const int of_experts = core.expert * core.expert_tensor;
+  const int node = pricing_.cluster().devices_per_node;
+  std::erase_if(groups, [&](int shard) {
+    const std::int64_t ranks = std::int64_t{shard} * core.tensor;
+    return shard == 1 || shard == replicas || ranks % of_experts != 0 || (!space_.wide && ranks > node);
+  });
+  if (!space_.wide && groups.size() > 1) groups.erase(groups.begin(), groups.end() - 1);  // those of a node
+  open.insert(open.end(), groups.begin(), groups.end());
+  return space_.shard.of(std::move(open));
+}
+
+std::vector<int> LayoutChoices::group(const Layout& core) const {
+  std::vector<int> open = {0};
+  if (!space_.wide || !catalogue_entry(core.schedule).takes_group) return space_.group.of(std::move(open));
+  const std::int64_t microbatches = microbatches_of(pricing_.training(), core);
+  for (const std::int64_t group : divisors(microbatches))
+    if (group > core.pipeline) open.push_back(static_cast<int>(group));
+  return space_.group.of(std::move(open));
+}
+
+/// A framework's own buckets are a share of the reduction that it hides (StackSpec::data_hidden).
+std::vector<std::int64_t> LayoutChoices::bucket_mib(const Layout& core) const {
+  constexpr std::int64_t kUsual = 25;  // PyTorch's DistributedDataParallel
+  std::vector<std::int64_t> open = {0};
+  if (space_.wide && pricing_.stack_of(core) == nullptr && core.zero <= 1 && core.data > 1) open.push_back(kUsual);
+  return space_.bucket_mib.of(std::move(open));
+}
+
+std::vector<Offload> LayoutChoices::offload() const {
+  std::vector<Offload> open = {Offload{}};
+  if (space_.wide && pricing_.cluster().host) {
+    open.push_back({.optimizer = true});
+    open.push_back({.optimizer = true, .activations = true});
+  }
+  return space_.offload.of(std::move(open));
+}
+
+}}  // namespace plumb::planner

@@ -1,0 +1,43 @@
+#include "planner/search/skeletons.h"
+
+#include <utility>
+
+#include "planner/evaluate/layout_order.h"
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// One micro-batch shows the operations of an order unless micro-batches enter at both ends: such schedules show all of
+/// theirs with two a rank.
+Skeleton skeleton_of(const Layout& layout) {
+  const bool both_ends = catalogue_entry(layout.schedule).both_ends;
+  Skeleton skeleton{.schedule = order_of(layout, both_ends ? 2 * layout.pipeline : 1)};
+  skeleton.order = stage_order(skeleton.schedule);
+  skeleton.bound = bound_order(skeleton.schedule);
+  return skeleton;
+}
+
+}  // namespace
+
+const Skeletons::Known& Skeletons::known(const Layout& layout) {
+  const auto [place, added] = known_.try_emplace({layout.schedule, layout.pipeline, layout.chunks, layout.group});
+  if (!added) return place->second;
+  try {
+    place->second = skeleton_of(layout);
+  } catch (const ScheduleError& error) {
+    place->second = std::string(error.what());
+  }
+  return place->second;
+}
+
+const Skeleton* Skeletons::find(const Layout& layout) {
+  return std::get_if<Skeleton>(&known(layout));
+}
+
+const std::string& Skeletons::why_none(const Layout& layout) {
+  return std::get<std::string>(known(layout));
+}
+
+}}  // namespace plumb::planner

@@ -1,0 +1,81 @@
+#include "planner/search/candidate_queue.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/planner/fixtures.h"
+
+namespace plumb::test {
+namespace {
+
+const TrainingSpec kFewSamples{.global_batch = 8, .sequence = 128};
+
+/// The texts of the layouts that the queue gives.
+std::multiset<std::string> all_of(Candidates& candidates, CandidateQueue& queue) {
+  std::multiset<std::string> texts;
+  while (const auto index = queue.take_first()) texts.insert(to_text(candidates.layout(*index)));
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("the queue gives the least time first, of equals the first in the tree, and every layout of the tree once") {
+  Pricing pricing(small_gpt(), round_cluster(4), kFewSamples);
+  const std::optional<Schedule> own;
+  Candidates candidates(pricing, {}, own);
+  CandidateQueue queue(candidates);
+  std::pair<SimTime, TreePlace> before{SimTime{-1}, {}};
+  std::multiset<std::string> taken;
+  while (true) {
+    const auto least = queue.least();
+    const auto index = queue.take_first();
+    if (!index) break;
+    const std::pair now{candidates[*index].time, candidates[*index].place};
+    CHECK(*least <= now.first);
+    CHECK(before < now);
+    before = now;
+    taken.insert(to_text(candidates.layout(*index)));
+  }
+  CHECK(!queue.least());
+  std::multiset<std::string> listed;
+  for (const Layout& layout : enumerate_layouts(pricing, {}).layouts) listed.insert(to_text(layout));
+  CHECK(taken == listed);
+  CHECK(candidates.size() == listed.size());
+}
+
+TEST_CASE("what is open already is in a second queue too, and only layouts with the wanted values are") {
+  Pricing pricing(small_gpt(), round_cluster(4), kFewSamples);
+  const std::optional<Schedule> own;
+  Candidates candidates(pricing, {}, own);
+  CandidateQueue first(candidates);
+  for (int taken = 0; taken < 20; ++taken) first.take_first();
+  for (const char* only : {"tp=2", "zero=3", "schedule=gpipe", "v=2,recompute=full"}) {
+    CAPTURE(only);
+    CandidateQueue queue(candidates, parse_layout(only));
+    std::multiset<std::string> listed;
+    for (const Layout& layout : enumerate_layouts(pricing, {}).layouts)
+      if (holds(parse_layout(only), layout)) listed.insert(to_text(layout));
+    CHECK(!listed.empty());
+    CHECK(all_of(candidates, queue) == listed);
+  }
+}
+
+TEST_CASE("a search for the best opens no family that cannot hold it") {
+  Pricing pricing(small_gpt(), round_cluster(8), {.global_batch = 64, .sequence = 256});
+  const std::optional<Schedule> own;
+  Candidates candidates(pricing, {}, own);
+  CandidateQueue queue(candidates);
+  while (const auto index = queue.take_first()) {
+    if (candidates[*index].known == Known::kShared) break;
+    candidates.learn_more(*index);
+    queue.push(*index);
+  }
+  std::size_t opened = 0;
+  for (const Branch& family : candidates.families()) opened += family.below ? 1 : 0;
+  CHECK(opened > 0);
+  CHECK(opened < candidates.families().size());
+}
+
+}  // namespace plumb::test

@@ -1,0 +1,60 @@
+#include "planner/search/memory_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "planner/evaluate/evaluation.h"
+#include "planner/search/layout_tree.h"
+#include "tests/planner/fixtures.h"
+
+namespace plumb::test {
+
+TEST_CASE("no layout's fullest rank holds less than the bound of its core, on random layouts") {
+  struct Question {
+    const char* model;
+    const char* cluster;
+    const char* stack;  ///< empty: Plumb's own executor
+    const char* pins;
+  };
+  constexpr std::array kQuestions = {
+      Question{"llama-3-8b", "h100:16", "nemo", "mbs=1|2"},
+      Question{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
+      Question{"gpt3-175b", "a100:64", "megatron-lm-2022", "mbs=1|4"},
+      Question{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
+      Question{"llama-2-7b", "a100:16", "deepspeed", ""},
+      Question{"gpt3-13b", "a100:16", "", "mbs=1,schedule=1f1b|interleaved|gpipe|zb-h1|zb-v|chimera|bpipe"},
+      Question{"gpt2", "a100:8", "", "mbs=1|2"},
+  };
+  std::mt19937 random(3);
+  int tight = 0;
+  for (const Question& question : kQuestions) {
+    TrainingSpec training{.global_batch = 64, .sequence = 1024};
+    if (question.stack[0] != 0)
+      training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
+    Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
+    Skeletons skeletons;
+    LayoutTree tree(pricing, parse_layout_space(question.pins), skeletons);
+    REQUIRE(!tree.families().empty());
+    for (int draw = 0; draw < 25; ++draw) {
+      const std::vector<Layout> cores = tree.cores(tree.families()[random() % tree.families().size()]);
+      if (cores.empty()) continue;
+      const Layout& core = cores[random() % cores.size()];
+      const std::int64_t bound = least_peak_bytes(pricing, core, *skeletons.find(core));
+      for (const Layout& layout : tree.layouts(core)) {
+        CAPTURE(question.model);
+        CAPTURE(to_text(layout));
+        const std::int64_t peak = std::ranges::max(
+            evaluate(pricing, layout, {.simulation = {.record_timeline = false}}).simulation.peak_memory_bytes);
+        CHECK(bound <= peak);
+        if (2 * bound > peak) ++tight;
+      }
+    }
+  }
+  CHECK(tight > 20);  // a bound of 0 would pass the rest
+}
+
+}  // namespace plumb::test
