@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that no attention kernel for heads of 128 channels spills registers, beyond what is known.
+"""Checks that no attention kernel for heads of 128 channels spills registers. Dropout may spill a few.
 
 usage: attention_spills_test.py [PTXAS CAPABILITY PTX]      e.g. ptxas 90 kernels.ptx
 
@@ -10,10 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-KERNEL = re.compile(r"WarpAttention(\w+?)I\w*Li128E")
-# Bytes that a thread stores and loads for want of registers, by compute capability and body. A kernel that spills less
-# fails too, so that this table says what is true.
-KNOWN = {"90": {"Forward": 480, "QueryGradient": 260, "KeyValueGradient": 0}}
+KERNEL = re.compile(r"WarpAttention(\w+?)I\w*Li128ELb([01])E")
+CHECKED = ["90"]  # compute capabilities that the tiles were chosen for
+MOST_WITH_DROPOUT = 16  # bytes that a thread stores and loads for want of registers
 FUNCTION = re.compile(r"Compiling entry function '(\w+)'")
 SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 
@@ -30,13 +29,13 @@ def attention_module(text):
 
 
 def spills(log):
-    """Yields (body, bytes) of each kernel in the log of ptxas -v."""
+    """Yields (body, True if it has dropout, bytes) of each kernel in the log of ptxas -v."""
     name = None
     for line in log.splitlines():
         if match := FUNCTION.search(line):
-            name = KERNEL.search(match.group(1)).group(1)
+            name = KERNEL.search(match.group(1))
         elif match := SPILLS.search(line):
-            yield name, int(match.group(1)) + int(match.group(2))
+            yield name.group(1), name.group(2) == "1", int(match.group(1)) + int(match.group(2))
 
 
 def main():
@@ -44,8 +43,8 @@ def main():
         print("skipped: the build made no PTX of the kernels (it has no nvcc, or sanitizers)")
         sys.exit(77)
     ptxas, capability, path = sys.argv[1:]
-    if capability not in KNOWN:
-        print(f"skipped: nothing is known of spills on compute capability {capability}")
+    if capability not in CHECKED:
+        print(f"skipped: the tiles of attention were not chosen for compute capability {capability}")
         sys.exit(77)
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as module, open(path, encoding="utf-8") as text:
         module.write(attention_module(text.read()))
@@ -57,12 +56,10 @@ def main():
         print(log)
         sys.exit(1)
     found, failed = list(spills(log)), 0
-    for body, count in found:
-        known = KNOWN[capability].get(body, 0)
-        if count != known:
+    for body, drops, count in found:
+        if count > (MOST_WITH_DROPOUT if drops else 0):
             failed += 1
-            print(f"WarpAttention{body} at d = 128 spills {count} bytes and not {known}: "
-                  + ("mend the kernel" if count > known else "lower KNOWN in this test"))
+            print(f"WarpAttention{body} at d = 128{' with dropout' if drops else ''} spills {count} bytes")
     if not found:
         print("there is no attention kernel for heads of 128 channels in the PTX")
     print(f"[cases] {len(found) - failed} passed, {failed} failed")
