@@ -174,6 +174,7 @@ std::vector<std::vector<int>> LayoutTree::splits(const Layout& core) {
 bool LayoutTree::can_be(const Layout& layout) {
   if (auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout)) {
     LayoutRequest keys{.tensor = layout.tensor, .zero = layout.zero, .sequence_parallel = layout.sequence_parallel};
+    if (pricing_.graph() != nullptr) keys.recompute = layout.recompute;
     if (layout.shard > 0) keys.shard = layout.shard;
     if (!layout.split.empty()) keys.split = layout.split;
     conflict(std::move(keys), std::move(*reason));
