@@ -16,8 +16,9 @@ struct PoliteWait {
   Seconds eager{100e-6};            ///< time in which it polls without a pause
 };
 
-/// Returns when has_ended() returns true, which it asks with the pauses of executor/transport/poll_pause.h. When `patience` is over it throws RunError, "rank 0, outside its actions, waited for
-/// rank 1, and for 60 s nothing came". Rank 0 throws first, which ends the others; these throw half a second later.
+/// Returns when has_ended() returns true, which it asks with the pauses of executor/transport/poll_pause.h. When
+/// `patience` is over it throws RunError, "rank 0, outside its actions, waited for rank 1, and for 60 s nothing came".
+/// Rank 0 throws first, which ends the others; these throw half a second later.
 void wait_politely(const PoliteWait& wait, const std::function<bool()>& has_ended);
 
 }}  // namespace plumb::executor

@@ -70,7 +70,7 @@ class BoundBench {
       : interpreter_(interpreter), machine_([&](HostEnqueue enqueue) {
           return make_interpreted_kernels(HalfFormat::kBf16, std::move(enqueue), interpreter);
         }) {
-    machine_.prepare(1, 1);
+    machine_.prepare(std::vector<DeviceLane>{{.rank = 0, .stream = DeviceStream::kCompute}}, 1);
   }
 
   /// Returns the work of each kernel that the call launches.
