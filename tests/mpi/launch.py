@@ -134,8 +134,9 @@ class MpiTestCase(unittest.TestCase):
         devices = 1
         for degree in ("pp", "dp", "tp", "cp"):
             devices *= int(degrees.get(degree, 1))
-        subprocess.run([PLUMB, "plan", "gpt-nano", f"{cluster}:{devices}", "--global-batch", "8", "--seq", "32", "--layout", layout,
-                        *map(str, options), "-o", plan], check=True, capture_output=True)
+        subprocess.run([PLUMB, "plan", "gpt-nano", f"{cluster}:{devices}", "--global-batch", "8", "--seq", "32",
+                        "--layout", layout, "--stack", "plumb", *map(str, options), "-o", plan], check=True,
+                       capture_output=True)
         return plan
 
 

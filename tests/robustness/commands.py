@@ -214,7 +214,7 @@ MESSAGES = [
     Case(f"plumb {FOUR}; plumb schedule check p.json", 1, ("a plan",)),
     Case(f"plumb {FOUR}; plumb calibrate --from p.json --base h100 -o x.json", 1, ("this is a plan, and a measurement is wanted",)),
     Case(f"plumb {FOUR}; plumb calibrate --from p.json --only topology --base h100 -o x.json", 1, ("this is a plan",)),
-    Case("plumb plan gpt2 h100:8 --global-batch 8 --layout foo=1", 2, ("foo", "give one of dp")),
+    Case("plumb plan gpt2 h100:8 --global-batch 8 --layout foo=1", 2, ("foo", "there is no such key: give one of")),
     Case("plumb schedule make 1f1b", 2, ("-p", "-m")),
     Case("plumb simulate --schedule 1f1b -p 2 -m 2 --costs q=1", 2, ("give one of f, i, w",)),
     Case("plumb plan gpt2 h100:8", 2, ("--global-batch is missing",)),

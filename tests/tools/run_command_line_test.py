@@ -75,7 +75,7 @@ class Running(CommandLineTest):
         self.assertGreater(answer["step_time"]["measured_s"], 0)
         self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,etp=1", "--stack", "plumb",
                      says=["etp=2"])
-        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=2",
+        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=2", "--stack", "plumb",
                      says=["ep=2"])
 
     def test_dropout_is_the_same_in_every_layout(self):
