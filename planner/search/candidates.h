@@ -70,7 +70,7 @@ class Candidates {
   IndexRange open_family(std::size_t index);
   IndexRange open_core(std::size_t index);
 
-  /// Those that are open; their order is that of opening.
+  /// The candidates that are open stand in the order in which they were opened.
   std::size_t size() const { return candidates_.size(); }
   const Candidate& operator[](std::size_t index) const { return candidates_[index]; }
   const Layout& layout(std::size_t index) const { return candidates_[index].layout; }

@@ -37,7 +37,7 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
-    if (on_tensor_cores(size, [&]<int kChannels, bool kDrops>() {
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
           using Body = simt::WarpAttentionForward<S, kChannels, kDrops>;
           launcher_.launch_warps(Body{stored(output), sums, log_sum_exp, view});
         }))
@@ -49,7 +49,7 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
                           const void* output, const float* log_sum_exp, const AttentionOperands& of) override {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
-    if (on_tensor_cores(size, [&]<int kChannels, bool kDrops>() {
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
           using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kDrops>;
           using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>;
           launcher_.launch_warps(
@@ -74,22 +74,6 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
 
   static simt::AttentionView<S> view_of(const AttentionOperands& of) {
     return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers};
-  }
-
-  /// Calls run<kChannels, kDrops>() and returns true if tensor cores take the format and the heads.
-  template <class Run>
-  static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
-    if constexpr (sizeof(S) == 2) {
-      if (!simt::fits_tensor_cores(size)) return false;
-      const bool drops = size.dropout.probability > 0;
-      if (size.head_size <= 64)
-        drops ? run.template operator()<64, true>() : run.template operator()<64, false>();
-      else
-        drops ? run.template operator()<128, true>() : run.template operator()<128, false>();
-      return true;
-    } else {
-      return false;
-    }
   }
 };
 

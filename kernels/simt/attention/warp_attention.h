@@ -19,6 +19,23 @@ PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
   return size.head_size <= 128 && size.head_size % 8 == 0;
 }
 
+/// Calls run<kChannels, kDrops>() for the bodies that take the size, and returns true, if tensor cores take the format
+/// and the heads.
+template <class S, class Run>
+bool on_tensor_cores(const AttentionSize& size, const Run& run) {
+  if constexpr (sizeof(S) == 2) {
+    if (!fits_tensor_cores(size)) return false;
+    const bool drops = size.dropout.probability > 0;
+    if (size.head_size <= 64)
+      drops ? run.template operator()<64, true>() : run.template operator()<64, false>();
+    else
+      drops ? run.template operator()<128, true>() : run.template operator()<128, false>();
+    return true;
+  } else {
+    return false;
+  }
+}
+
 PLUMB_SIMT std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {
   return (rows + tile - 1) / tile;
 }

@@ -27,7 +27,7 @@ struct RunAttention {
   void forward(const simt::AttentionView<S>& of, const AttentionTensors<S>& to) const {
     if (lanes > 0)
       return run_on_host(simt::AttentionForward<S>{to.output, to.sums, to.log_sum_exp, of}, kBlocks, lanes);
-    on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
+    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
       run_warps_on_host(simt::WarpAttentionForward<S, kChannels, kDrops>{to.output, to.sums, to.log_sum_exp, of},
                         blocks, order);
     });
@@ -42,23 +42,11 @@ struct RunAttention {
     if (lanes > 0)
       return run_both.template operator()<simt::AttentionQueryGradient<S>, simt::AttentionKeyValueGradient<S>>(
           [&](const auto& body, int own_lanes) { run_on_host(body, kBlocks, own_lanes); }, lanes, 2 * lanes);
-    on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
+    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
       run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kDrops>,
                                    simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>>(
           [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); }, blocks, blocks);
     });
-  }
-
- private:
-  template <class S, class Run>
-  static void on_tensor_cores(const AttentionSize& size, const Run& run) {
-    if constexpr (sizeof(S) == 2) {
-      const bool drops = size.dropout.probability > 0;
-      if (size.head_size <= 64)
-        drops ? run.template operator()<64, true>() : run.template operator()<64, false>();
-      else
-        drops ? run.template operator()<128, true>() : run.template operator()<128, false>();
-    }
   }
 };
 
