@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/cpu/kernels/measure_kernels.h"
+#include "executor/measure/host/measure_kernels.h"
 #include "executor/measure/measure_transport.h"
 #include "kernels/cpu/products/gemm.h"
 #include "schedules/error.h"

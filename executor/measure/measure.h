@@ -27,7 +27,7 @@ struct MeasureOptions {
 /// weights, their gradients and tensors that a forward kept come from memory that goes round in 32 MiB. Numbers are
 /// within 1 of 0 at the start of each run. GEMMs have 32 to 2048 tokens and 64 to 4096 channels in and out, in the
 /// three forms. Shapes for whose 3 repeats the budget does not suffice are left out. Repeats are spread over the
-/// budget, and are in processor time where every busy rank can have a core (executor/cpu/kernels/measure_kernels.h).
+/// budget, and are in processor time where every busy rank can have a core (executor/measure/host/measure_kernels.h).
 ///
 /// "message" is the time from a send to its receiver's wake-up: half of a round trip, with the receive posted ahead.
 /// "all_reduce" is the time from the moment at which the last rank joins to the wake-up of the slowest rank.

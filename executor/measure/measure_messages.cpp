@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/rank_threads.h"
+#include "executor/transport/rank_threads.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

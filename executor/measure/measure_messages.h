@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/timed/sleeper.h"
+#include "executor/transport/emulated/sleeper.h"
 #include "executor/transport/transport.h"
 #include "schedules/time.h"
 #include "traces/measurement.h"

@@ -1,8 +1,8 @@
 #include "executor/mpi/measure_mpi.h"
 
-#include "executor/mpi/mpi_transport.h"
-#include "executor/mpi/mpi_world.h"
-#include "executor/training/fingerprint.h"
+#include "executor/spec/fingerprint.h"
+#include "executor/transport/mpi/mpi_transport.h"
+#include "executor/transport/mpi/mpi_world.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "executor/check_run_spec.h"
-#include "executor/mpi/mpi_transport.h"
-#include "executor/mpi/mpi_world.h"
-#include "executor/timed/sleeper.h"
+#include "executor/spec/run_shape.h"
 #include "executor/training/gather_state.h"
 #include "executor/training/rank_outcome_bytes.h"
 #include "executor/training/training_rank.h"
+#include "executor/transport/emulated/sleeper.h"
+#include "executor/transport/mpi/mpi_transport.h"
+#include "executor/transport/mpi/mpi_world.h"
 #include "kernels/cpu/products/gemm.h"
 #include "schedules/error.h"
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 
 namespace plumb { inline namespace executor {
 

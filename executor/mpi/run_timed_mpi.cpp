@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor/mpi/mpi_transport.h"
-#include "executor/mpi/mpi_world.h"
 #include "executor/timed/timed_rank_bytes.h"
+#include "executor/transport/mpi/mpi_transport.h"
+#include "executor/transport/mpi/mpi_world.h"
 
 namespace plumb { inline namespace executor {
 

@@ -2,11 +2,11 @@
 
 #include <cstdlib>
 
-#include "executor/mpi/joined.h"
 #include "executor/mpi/measure_mpi.h"
-#include "executor/mpi/mpi_board.h"
 #include "executor/mpi/run_mpi.h"
 #include "executor/mpi/run_timed_mpi.h"
+#include "executor/transport/mpi/joined.h"
+#include "executor/transport/mpi/mpi_board.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/run_result.h"
-#include "executor/timed/emulated_transport.h"
+#include "executor/training/run_result.h"
+#include "executor/transport/emulated/emulated_transport.h"
 #include "executor/transport/in_process_transport.h"
 
 namespace plumb { inline namespace executor {

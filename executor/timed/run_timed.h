@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "executor/interruption.h"
-#include "executor/rank_threads.h"
 #include "executor/timed/timed_rank.h"
 #include "executor/timed/timed_spec.h"
+#include "executor/training/interruption.h"
+#include "executor/transport/rank_threads.h"
 #include "traces/timeline.h"
 
 namespace plumb { inline namespace executor {

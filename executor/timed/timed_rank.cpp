@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "executor/interruption.h"
 #include "executor/timed/timed_stage.h"
+#include "executor/training/interruption.h"
 #include "executor/transport/communicator.h"
 #include "schedules/error.h"
 

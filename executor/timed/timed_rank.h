@@ -4,10 +4,10 @@
 #include <functional>
 #include <vector>
 
-#include "executor/interruption.h"
-#include "executor/replay.h"
-#include "executor/timed/sleeper.h"
+#include "executor/replay/replay.h"
 #include "executor/timed/timed_spec.h"
+#include "executor/training/interruption.h"
+#include "executor/transport/emulated/sleeper.h"
 
 namespace plumb { inline namespace executor {
 

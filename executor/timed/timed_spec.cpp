@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/training/fingerprint.h"
+#include "executor/spec/fingerprint.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

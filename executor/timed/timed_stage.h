@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor/stage.h"
-#include "executor/timed/sleeper.h"
+#include "executor/stages/stage.h"
+#include "executor/transport/emulated/sleeper.h"
 #include "schedules/action.h"
 #include "schedules/cost_table.h"
 

@@ -2,10 +2,10 @@
 // The checkpoint of ranks that share no memory. Each rank has written its own elements into a state of its own, and
 // world rank 0 joins them.
 
-#include "executor/clock.h"
-#include "executor/run_spec.h"
+#include "executor/parameters/training_state.h"
+#include "executor/spec/run_spec.h"
 #include "executor/training/training_plan.h"
-#include "executor/training/training_state.h"
+#include "executor/transport/clock.h"
 #include "executor/transport/transport.h"
 
 namespace plumb { inline namespace executor {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "executor/run_result.h"
+#include "executor/training/run_result.h"
 
 namespace plumb { inline namespace executor {
 

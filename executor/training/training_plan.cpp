@@ -5,9 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "executor/check_run_spec.h"
-#include "executor/training/fingerprint.h"
-#include "executor/training/training_state.h"
+#include "executor/parameters/training_state.h"
+#include "executor/spec/fingerprint.h"
+#include "executor/spec/run_shape.h"
+#include "executor/training/check_run_spec.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
@@ -32,6 +33,30 @@ Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
     ++batches.sizes[static_cast<std::size_t>(batch)];
   }
   return batches;
+}
+
+/// Returns what the run asks of the replay besides its schedule.
+ReplayPolicy replay_policy(const RunSpec& spec) {
+  return {.zero = spec.zero,
+          .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16,
+          .sequence_parallel = spec.sequence_parallel,
+          .resharding = spec.resharding};
+}
+
+/// Returns the stages that hold the two ends of a tied table, one pair a lane; empty if the head is not tied.
+std::vector<TiedStages> tied_stages(const RunSpec& spec) {
+  const std::vector<StagePlace>& stages = spec.schedule.stages;
+  std::vector<TiedStages> tied;
+  for (std::size_t last = 0; last < stages.size(); ++last) {
+    const auto* head = std::get_if<HeadLayer>(&spec.stage_layers[last].back());
+    if (head == nullptr || !head->tied) continue;
+    const auto first = std::ranges::find_if(
+        stages, [&](const StagePlace& place) { return place.lane == stages[last].lane && place.model_part == 0; });
+    tied.push_back({.embedding = static_cast<int>(first - stages.begin()),
+                    .head = static_cast<int>(last),
+                    .elements = head->vocab * head->hidden});
+  }
+  return tied;
 }
 
 }  // namespace

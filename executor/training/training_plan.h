@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/replay_plan.h"
-#include "executor/run_spec.h"
-#include "executor/weight_versions.h"
+#include "executor/program/replay_plan.h"
+#include "executor/program/weight_versions.h"
+#include "executor/spec/run_spec.h"
 
 namespace plumb { inline namespace executor {
 

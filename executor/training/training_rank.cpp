@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "executor/cpu/stage.h"
-#include "executor/interruption.h"
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
+#include "executor/stages/host/cpu_stage.h"
+#include "executor/training/interruption.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {

@@ -4,11 +4,11 @@
 #include <functional>
 #include <vector>
 
-#include "executor/clock.h"
-#include "executor/interruption.h"
-#include "executor/run_result.h"
+#include "executor/parameters/training_state.h"
+#include "executor/training/interruption.h"
+#include "executor/training/run_result.h"
 #include "executor/training/training_plan.h"
-#include "executor/training/training_state.h"
+#include "executor/transport/clock.h"
 #include "executor/transport/transport.h"
 
 namespace plumb { inline namespace executor {

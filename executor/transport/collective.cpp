@@ -43,8 +43,4 @@ Collective shift(std::span<float> incoming, std::span<const float> outgoing, int
   return {.op = CollectiveKind::kShift, .values = incoming, .outgoing = outgoing, .distance = distance};
 }
 
-std::int64_t block_begin(std::int64_t elements, int blocks, int block) {
-  return elements * block / blocks;
-}
-
 }}  // namespace plumb::executor

@@ -44,8 +44,4 @@ Collective all_to_all(std::span<float> incoming, std::span<const float> outgoing
 /// The buffers must not overlap.
 Collective shift(std::span<float> incoming, std::span<const float> outgoing, int distance = 1);
 
-/// Returns the first element of block `block` of `blocks` as equal as can be: floor(block * elements / blocks), which
-/// is `elements` for block = blocks.
-std::int64_t block_begin(std::int64_t elements, int blocks, int block);
-
 }}  // namespace plumb::executor

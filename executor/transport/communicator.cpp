@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "executor/spec/division/equal_blocks.h"
+
 namespace plumb { inline namespace executor {
 namespace {
 

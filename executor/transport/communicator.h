@@ -24,7 +24,7 @@
 #include <tuple>
 #include <vector>
 
-#include "executor/clock.h"
+#include "executor/transport/clock.h"
 #include "executor/transport/transport.h"
 
 namespace plumb { inline namespace executor {

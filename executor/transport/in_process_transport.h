@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "executor/clock.h"
+#include "executor/transport/clock.h"
 #include "executor/transport/transport.h"
 #include "schedules/schedule.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/tensor_pool.h"
 #include "executor/transport/point_to_point.h"
+#include "executor/transport/tensor_pool.h"
 #include "schedules/error.h"
 #include "schedules/time.h"
 

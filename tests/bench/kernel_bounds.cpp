@@ -1,7 +1,7 @@
 // A lower bound of the time of each kernel on A100, H100, H200 and B200, from the PTX that nvcc makes of it,
 // run by an interpreter: the work that each unit has, over the published rate of the unit.
 //
-//   kernel_bounds PTX [PTXAS_LOG]     PTX of executor/cuda/cuda_kernels.cu, and what `ptxas -v` says of it
+//   kernel_bounds PTX [PTXAS_LOG]     PTX of executor/machines/cuda/cuda_kernels.cu, and what `ptxas -v` says of it
 //
 // The kernels are those of GPT-2 on one sequence of 1024 tokens in bf16, and attention with heads of 128
 // channels.
@@ -15,11 +15,11 @@
 
 #include <fmt/format.h>
 
-#include "executor/device/measure/device_kernel_calls.h"
-#include "executor/device/stage/device_update.h"
+#include "executor/measure/device/device_kernel_calls.h"
 #include "executor/measure/operand_values.h"
+#include "executor/parameters/device/device_update.h"
 #include "planner/spec/cluster_spec.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/machines/host_machine.h"
 #include "tests/planner/fixtures.h"
 #include "tests/ptx/interpreted_kernels.h"
 #include "tests/ptx/kernel_names.h"

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "executor/cpu/stage.h"
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
+#include "executor/stages/host/cpu_stage.h"
 #include "executor/transport/in_process_transport.h"
 #include "kernels/cpu/products/gemm.h"
 #include "schedules/generators/catalogue.h"

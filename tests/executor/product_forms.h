@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 #include "schedules/passes/lower.h"
 
 namespace plumb::test {

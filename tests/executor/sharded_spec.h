@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {

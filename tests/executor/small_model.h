@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 

@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/cuda/cuda_machine.h"
-#include "tests/executor/device/kernels/kernel_comparison.h"
+#include "executor/machines/cuda/cuda_machine.h"
+#include "tests/executor/kernels/kernel_comparison.h"
 
 namespace plumb::test { namespace {
 

@@ -71,43 +71,56 @@ ROOMS = {
     "planner/calibrate": ["planner/price/collective", "planner/price/kernel", "planner/search", "planner/spec"],
     "planner/score": ["planner/evaluate", "planner/price/collective", "planner/price/framework",
                       "planner/price/layer", "planner/price/memory", "planner/search", "planner/spec"],
-    "executor/transport": ["executor"],
-    "executor/division": ["executor/transport"],
-    "executor/data": ["executor/division"],
-    "executor/training": ["executor", "executor/cpu", "executor/cpu/parameters", "executor/transport"],
-    "executor/cpu": ["executor", "executor/cpu/layers", "executor/cpu/parameters", "executor/data",
-                     "executor/transport"],
-    "executor/cpu/layers": ["executor", "executor/cpu/kernels", "executor/data", "executor/division",
+    "executor/cuda_library": ["executor/machines", "executor/measure", "executor/measure/device", "executor/spec",
+                              "executor/training", "executor/training/device", "executor/transport",
+                              "executor/transport/nccl"],
+    "executor/cuda_library/entry": ["executor/cuda_library", "executor/machines/cuda", "executor/measure",
+                                    "executor/measure/device", "executor/training/device", "executor/transport",
+                                    "executor/transport/nccl"],
+    "executor/groups": ["executor/spec/division"],
+    "executor/layers": ["executor/spec/division"],
+    "executor/layers/device": ["executor/groups", "executor/kernels", "executor/layers", "executor/program/calls",
+                               "executor/spec/division"],
+    "executor/layers/host": ["executor/kernels", "executor/layers", "executor/spec/data", "executor/spec/division",
+                             "executor/transport"],
+    "executor/machines": ["executor/groups", "executor/kernels", "executor/program/device", "executor/transport"],
+    "executor/machines/cuda": ["executor/kernels", "executor/machines", "executor/program/device",
+                               "executor/transport", "executor/transport/nccl"],
+    "executor/measure": ["executor/measure/host", "executor/transport", "executor/transport/emulated"],
+    "executor/measure/device": ["executor/kernels", "executor/layers/device", "executor/machines", "executor/measure",
+                                "executor/parameters/device"],
+    "executor/measure/host": ["executor/kernels"],
+    "executor/mpi": ["executor/measure", "executor/spec", "executor/timed", "executor/training",
+                     "executor/transport/emulated", "executor/transport/mpi"],
+    "executor/parameters": ["executor/kernels", "executor/layers", "executor/spec", "executor/spec/division",
                             "executor/transport"],
-    "executor/cpu/parameters": ["executor", "executor/cpu/kernels", "executor/cpu/layers", "executor/division",
-                                "executor/training", "executor/transport"],
-    "executor": ["executor/cpu/parameters", "executor/data", "executor/division", "executor/training",
-                 "executor/transport"],
-    "executor/timed": ["executor", "executor/training", "executor/transport"],
-    "executor/measure": ["executor", "executor/cpu/kernels", "executor/timed", "executor/transport"],
-    "executor/nccl": ["executor", "executor/device", "executor/device_plan", "executor/division", "executor/measure",
-                      "executor/training", "executor/transport"],
-    "executor/device_plan": ["executor", "executor/nccl", "executor/training", "executor/transport"],
-    "executor/device/exchange": ["executor", "executor/cpu/parameters", "executor/device/calls",
-                                 "executor/device/kernels", "executor/device_plan", "executor/division",
-                                 "executor/nccl", "executor/transport"],
-    "executor/device/layers": ["executor/cpu/layers", "executor/device/exchange", "executor/device/kernels",
-                               "executor/device/stage", "executor/division"],
-    "executor/device/stage": ["executor", "executor/cpu/parameters", "executor/device", "executor/device/calls",
-                              "executor/device/exchange", "executor/device/kernels", "executor/device/layers",
-                              "executor/division", "executor/training"],
-    "executor/device/calls": ["executor/device", "executor/device/exchange", "executor/device/kernels",
-                              "executor/device_plan", "executor/transport"],
-    "executor/device/measure": ["executor/device", "executor/device/kernels", "executor/device/layers",
-                                "executor/device/stage", "executor/measure"],
-    "executor/device": ["executor", "executor/data", "executor/device/calls", "executor/device/kernels",
-                        "executor/device/layers", "executor/device/measure", "executor/device/stage",
-                        "executor/device_plan", "executor/division", "executor/nccl", "executor/training",
-                        "executor/transport"],
-    "executor/cuda": ["executor/device", "executor/device/kernels", "executor/device_plan", "executor/measure",
-                      "executor/nccl", "executor/transport"],
-    "executor/mpi": ["executor", "executor/measure", "executor/nccl", "executor/timed", "executor/training",
-                     "executor/transport"],
+    "executor/parameters/device": ["executor/groups", "executor/kernels", "executor/layers", "executor/layers/device",
+                                   "executor/machines", "executor/parameters", "executor/program/calls",
+                                   "executor/spec", "executor/spec/division"],
+    "executor/program": ["executor/spec/division", "executor/transport"],
+    "executor/program/calls": ["executor/groups", "executor/kernels", "executor/program/device"],
+    "executor/program/device": ["executor/groups", "executor/program", "executor/transport"],
+    "executor/replay": ["executor/program", "executor/stages", "executor/transport"],
+    "executor/spec": ["executor/spec/data", "executor/spec/division"],
+    "executor/spec/data": ["executor/spec/division"],
+    "executor/stages": ["executor/layers", "executor/parameters", "executor/spec/division", "executor/transport"],
+    "executor/stages/device": ["executor/layers/device", "executor/machines", "executor/parameters",
+                               "executor/parameters/device", "executor/program/calls", "executor/spec/division"],
+    "executor/stages/host": ["executor/layers/host", "executor/parameters", "executor/spec", "executor/spec/data",
+                             "executor/stages", "executor/transport"],
+    "executor/timed": ["executor/replay", "executor/spec", "executor/stages", "executor/training",
+                       "executor/transport", "executor/transport/emulated"],
+    "executor/training": ["executor/parameters", "executor/program", "executor/replay", "executor/spec",
+                          "executor/spec/division", "executor/stages/host", "executor/transport"],
+    "executor/training/device": ["executor/groups", "executor/kernels", "executor/layers/device", "executor/machines",
+                                 "executor/parameters", "executor/parameters/device", "executor/program/calls",
+                                 "executor/program/device", "executor/spec", "executor/spec/data",
+                                 "executor/spec/division", "executor/stages/device", "executor/training",
+                                 "executor/transport", "executor/transport/nccl"],
+    "executor/transport": ["executor/spec", "executor/spec/division"],
+    "executor/transport/emulated": ["executor/transport"],
+    "executor/transport/mpi": ["executor/transport", "executor/transport/emulated", "executor/transport/nccl"],
+    "executor/transport/nccl": ["executor/groups", "executor/spec", "executor/spec/division", "executor/transport"],
     "tools/inputs": ["tools/io"],
     "tools/runs": ["tools/inputs", "tools/io"],
     "tools/reports": ["tools/inputs", "tools/io"],
@@ -121,13 +134,6 @@ ROOMS = {
     "traces/draw": ["traces"],
 }
 
-# These rooms still include each other in a circle. The list may only shrink.
-TIED = [
-    {"executor", "executor/cpu", "executor/cpu/layers", "executor/cpu/parameters", "executor/data",
-     "executor/division", "executor/training", "executor/transport"},
-    {"executor/device", "executor/device/calls", "executor/device/exchange", "executor/device/layers",
-     "executor/device/measure", "executor/device/stage", "executor/device_plan", "executor/nccl"},
-]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 
@@ -159,28 +165,33 @@ def violations(root):
             yield f"{place}: the room {room} may not include \"{target}\""
 
 
-def reached_from(room):
+def wing_of(room):
+    """Returns the room, or the room of the same folder that it lies in: planner/price for planner/price/kernel."""
+    return "/".join(room.split("/")[:2])
+
+
+def reached_from(room, table):
     """Returns all rooms that a room may include, directly or over others."""
-    found, left = set(), list(ROOMS.get(room, []))
+    found, left = set(), list(table.get(room, []))
     while left:
         next_room = left.pop()
         if next_room not in found:
             found.add(next_room)
-            left += ROOMS.get(next_room, [])
+            left += table.get(next_room, [])
     return found
 
 
 def circles():
-    """Yields the faults of the table itself: rooms that reach each other must be tied, and tied rooms must reach each
-    other."""
-    reached = {room: reached_from(room) for room in ROOMS}
-    for room in ROOMS:
-        tied = next((rooms for rooms in TIED if room in rooms), {room})
-        circle = {other for other in reached[room] if room in reached.get(other, ())} | {room}
-        for other in sorted(circle - tied):
-            yield f"the table ties {room} and {other} in a circle"
-        for other in sorted(tied - circle):
-            yield f"{room} and {other} are tied no longer: shorten the list"
+    """Yields the faults of the table itself: rooms, or rooms with all that lies in them, that reach each other."""
+    wings = {}
+    for room, others in ROOMS.items():
+        wings.setdefault(wing_of(room), set()).update({wing_of(other) for other in others} - {wing_of(room)})
+    for table in (ROOMS, wings):
+        reached = {room: reached_from(room, table) for room in table}
+        for room in table:
+            for other in sorted(reached[room]):
+                if room < other and room in reached.get(other, ()):
+                    yield f"the table lets {room} and {other} include each other in a circle"
 
 
 def main():

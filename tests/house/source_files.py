@@ -8,7 +8,7 @@ import sys
 
 FOLDERS = ["schedules", "traces", "simulator", "kernels", "planner", "executor", "tools"]
 COMMITS = 20  # steps of the main line; older commits were checked when they were new
-NEEDS_CUDA = "executor/cuda/"  # these files compile with the toolkit only
+NEEDS_CUDA = ("executor/machines/cuda/", "executor/cuda_library/entry/")  # these files compile with the toolkit only
 
 
 def source_files(root, endings, folders=tuple(FOLDERS)):

@@ -7,12 +7,12 @@
 #include <memory>
 #include <string>
 
-#include "executor/mpi/joined.h"
-#include "executor/mpi/mpi_board.h"
-#include "executor/nccl/run_linked_rank.h"
+#include "executor/training/device/run_linked_rank.h"
+#include "executor/transport/mpi/joined.h"
+#include "executor/transport/mpi/mpi_board.h"
 #include "schedules/error.h"
-#include "tests/executor/nccl/linked_host_machine.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/transport/nccl/linked_host_machine.h"
 
 using namespace plumb;
 using namespace plumb::test;

@@ -5,11 +5,11 @@
 #include <typeinfo>
 #include <utility>
 
-#include "executor/cuda/launch_size.h"
-#include "executor/device/kernels/simt_kernels.h"
+#include "executor/kernels/simt_kernels.h"
+#include "executor/machines/cuda/launch_size.h"
 #include "kernels/simt/thread.h"
 #include "kernels/simt/warp.h"
-#include "tests/executor/device/host_product_launcher.h"
+#include "tests/executor/machines/host_product_launcher.h"
 #include "tests/ptx/kernel_names.h"
 
 namespace plumb::test {

@@ -4,15 +4,15 @@
 #include <memory>
 #include <optional>
 
-#include "executor/device/kernels/device_kernels.h"
+#include "executor/kernels/device_kernels.h"
 #include "kernels/half_format.h"
-#include "tests/executor/device/host_kernels.h"
+#include "tests/executor/machines/host_kernels.h"
 #include "tests/ptx/interpreter.h"
 
 namespace plumb::test {
 
 /// Kernels that work on tensors stored as `half` (none: fp32), and leave their work with `enqueue`.
-/// `interpreter` has the module of executor/cuda/cuda_kernels.cu, and outlives the kernels. The kernels add
+/// `interpreter` has the module of executor/machines/cuda/cuda_kernels.cu, and outlives the kernels. The kernels add
 /// their scratch to its memory.
 std::unique_ptr<DeviceKernels> make_interpreted_kernels(std::optional<HalfFormat> half, HostEnqueue enqueue,
                                                         ptx::Interpreter& interpreter);

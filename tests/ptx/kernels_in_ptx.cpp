@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
-#include "tests/executor/device/host_machine.h"
-#include "tests/executor/device/kernels/kernel_comparison.h"
+#include "tests/executor/kernels/kernel_comparison.h"
+#include "tests/executor/machines/host_machine.h"
 #include "tests/ptx/interpreted_kernels.h"
 #include "tests/ptx/kernel_names.h"
 #include "tests/ptx/text_file.h"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/mpi/joined.h"
-#include "executor/mpi/launched.h"
+#include "executor/transport/mpi/joined.h"
+#include "executor/transport/mpi/launched.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/io/console.h"

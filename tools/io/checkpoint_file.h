@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "executor/training/training_state.h"
+#include "executor/parameters/training_state.h"
 #include "tools/io/file_lock.h"
 
 namespace plumb { inline namespace tools {

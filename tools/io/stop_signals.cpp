@@ -6,7 +6,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "executor/mpi/launched.h"
+#include "executor/transport/mpi/launched.h"
 
 namespace plumb { inline namespace tools {
 namespace {

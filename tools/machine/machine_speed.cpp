@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/cpu/kernels/measure_kernels.h"
+#include "executor/measure/host/measure_kernels.h"
 #include "kernels/cpu/products/gemm.h"
 #include "planner/price/kernel/kernel_price.h"
 

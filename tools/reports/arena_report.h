@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "executor/device_plan/device_program.h"
+#include "executor/program/device/device_program.h"
 
 namespace plumb { inline namespace tools {
 

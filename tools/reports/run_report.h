@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "executor/run_result.h"
+#include "executor/training/run_result.h"
 
 namespace plumb { inline namespace tools {
 

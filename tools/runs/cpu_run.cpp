@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/mpi/launched.h"
 #include "executor/mpi/run_mpi.h"
+#include "executor/transport/mpi/launched.h"
 #include "schedules/error.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 
 namespace plumb { inline namespace tools {
 

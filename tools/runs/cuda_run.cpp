@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "executor/check_run_spec.h"
-#include "executor/device/open_cuda_library.h"
-#include "executor/mpi/launched.h"
-#include "executor/mpi/mpi_board.h"
-#include "executor/nccl/folder_board.h"
+#include "executor/cuda_library/open_cuda_library.h"
+#include "executor/spec/run_shape.h"
+#include "executor/transport/mpi/launched.h"
+#include "executor/transport/mpi/mpi_board.h"
+#include "executor/transport/nccl/folder_board.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/io/console.h"

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "executor/device/cuda_library.h"
-#include "executor/nccl/nccl_library.h"
-#include "executor/run_result.h"
-#include "executor/run_spec.h"
+#include "executor/cuda_library/cuda_library.h"
+#include "executor/cuda_library/nccl_library.h"
+#include "executor/spec/run_spec.h"
+#include "executor/training/run_result.h"
 #include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {

@@ -1,7 +1,7 @@
 #pragma once
 // A network's name and a schedule become the spec of a run.
 
-#include "executor/run_spec.h"
+#include "executor/spec/run_spec.h"
 #include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/run_spec.h"
+#include "executor/spec/run_spec.h"
 #include "planner/evaluate/evaluation.h"
 #include "planner/search/plan.h"
 

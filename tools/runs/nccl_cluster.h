@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/nccl/nccl_library.h"
+#include "executor/cuda_library/nccl_library.h"
 #include "planner/calibrate/fit_cluster.h"
 
 namespace plumb { inline namespace tools {

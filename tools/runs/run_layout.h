@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/run_spec.h"
+#include "executor/spec/run_spec.h"
 #include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/mpi/launched.h"
 #include "executor/mpi/run_timed_mpi.h"
+#include "executor/transport/mpi/launched.h"
 #include "planner/evaluate/cluster_network.h"
 #include "schedules/error.h"
 #include "simulator/network/simulate_network.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/device_plan/plan_device.h"
+#include "executor/program/device/plan_device.h"
 #include "planner/evaluate/played_memory.h"
 #include "planner/price/memory/stage_memory.h"
 #include "planner/search/bounds.h"

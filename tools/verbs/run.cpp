@@ -1,4 +1,4 @@
-#include "executor/run.h"
+#include "executor/training/run.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/baseline.h"
-#include "executor/check_run_spec.h"
-#include "executor/mpi/launched.h"
+#include "executor/spec/run_shape.h"
+#include "executor/training/baseline.h"
+#include "executor/transport/mpi/launched.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/nearest_name.h"

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/check_run_spec.h"
 #include "executor/measure/measure.h"
-#include "executor/mpi/launched.h"
-#include "executor/run.h"
+#include "executor/spec/run_shape.h"
+#include "executor/training/run.h"
+#include "executor/transport/mpi/launched.h"
 #include "planner/calibrate/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"

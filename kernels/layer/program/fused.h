@@ -1,6 +1,6 @@
 #pragma once
 // Fusion: the rewrite of a program for a device whose kernels include the operations beside them
-// (executor/device/kernels/device_kernels.h). Each rule joins two steps that follow each other and pass a tensor on:
+// (executor/kernels/device_kernels.h). Each rule joins two steps that follow each other and pass a tensor on:
 //
 //   dropout, residual sum    the dropout of a branch adds the residual
 //   residual sum, norm       the norm first adds the residual, and keeps the sum

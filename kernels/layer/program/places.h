@@ -1,5 +1,5 @@
 #pragma once
-// The places of a layer's tensors in the memory of a device that runs Plumb's own kernels (executor/device/layers), and
+// The places of a layer's tensors in the memory of a device that runs Plumb's own kernels (executor/layers/device), and
 // the bytes that they take. A device's program is made for Machine::kDevice (program.h).
 //
 // Each tensor that the backward needs has a place from the forward on, and so do the gradients of a block's output and of

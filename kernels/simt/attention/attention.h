@@ -16,7 +16,7 @@ inline constexpr int kLargestHead = 256;
 inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; head_size / 8 for smaller ones
 
 /// Returns the channels of a head that a lane has room for: the largest head's over the fewest lanes, which is 8. A
-/// Thread whose block may have fewer lanes says so by kFewestLanes (tests/executor/device/lone_thread.h).
+/// Thread whose block may have fewer lanes says so by kFewestLanes (tests/executor/training/device/lone_thread.h).
 template <class Thread>
 PLUMB_SIMT constexpr int channels_of_lane() {
   if constexpr (requires { Thread::kFewestLanes; })

@@ -126,7 +126,7 @@ struct PlacePicks {
 };
 
 /// Computes the load-balancing loss of each token, and the gradient of the probabilities that it adds in each sequence
-/// (executor/cpu/layers/expert_steps.cpp has the formula). losses: [T]; added, loads: [b, E]; probabilities: [T, E];
+/// (executor/layers/host/expert_steps.cpp has the formula). losses: [T]; added, loads: [b, E]; probabilities: [T, E];
 /// loss_scale: one number, or null
 struct BalanceLoss {
   float* losses;

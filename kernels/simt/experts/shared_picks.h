@@ -1,7 +1,7 @@
 #pragma once
 // Picks of a router where the ranks of a context group share the tokens of every sequence. An expert takes the first
 // picks of the whole sequence, wherever their tokens are, and a rank numbers the rows of its own picks
-// (executor/cpu/layers/expert_routes.h). Symbols are those of expert_routes.h, and S own tokens of each sequence, n
+// (executor/layers/host/expert_routes.h). Symbols are those of expert_routes.h, and S own tokens of each sequence, n
 // ranks.
 
 #include "kernels/simt/experts/expert_routes.h"

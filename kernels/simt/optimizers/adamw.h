@@ -61,7 +61,7 @@ struct SumOfSquares {
   }
 };
 
-/// Decides what the optimizer does with a step's gradients (executor/training/step_scale.h): fills in gradient_factor,
+/// Decides what the optimizer does with a step's gradients (executor/parameters/step_scale.h): fills in gradient_factor,
 /// skips and square_sum of `numbers` from the partial sums of all gradients. One block runs it. clip_norm 0: not
 /// clipped. partials: [count]
 struct StepDecision {

@@ -1,6 +1,6 @@
 #pragma once
 // Memory of a stage's micro-batches on a device of Plumb's own executor (kernels/layer/program/places.h), by the rules of
-// executor/device/stage/stage_layout.h:
+// executor/stages/device/stage_layout.h:
 //   none       early tensors stay until I, late and cheap ones until W
 //   selective  cheap tensors are rebuilt, one layer at a time; while F runs, those of a layer stand in its workspace,
 //              and all kept tensors go at once

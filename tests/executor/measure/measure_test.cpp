@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "executor/cpu/kernels/measure_kernels.h"
+#include "executor/measure/host/measure_kernels.h"
 #include "executor/measure/measure_transport.h"
 #include "schedules/error.h"
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 #include "executor/training/training_rank.h"
 #include "tests/executor/small_model.h"
 

@@ -1,4 +1,5 @@
 #include "executor/transport/communicator.h"
+#include "executor/spec/division/equal_blocks.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "executor/cpu/kernels/measure_kernels.h"
+#include "executor/measure/host/measure_kernels.h"
 
 namespace plumb::test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 #include "tools/runs/layer_split.h"

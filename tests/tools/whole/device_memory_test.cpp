@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "executor/device/stage/device_stage.h"
+#include "executor/stages/device/device_stage.h"
 #include "planner/price/memory/device_memory.h"
 #include "tests/executor/small_model.h"
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/check_run_spec.h"
-#include "executor/run.h"
+#include "executor/spec/run_shape.h"
+#include "executor/training/run.h"
 #include "planner/price/memory/stage_memory.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"

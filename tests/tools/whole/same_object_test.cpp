@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/run.h"
+#include "executor/training/run.h"
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"

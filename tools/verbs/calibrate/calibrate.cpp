@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/measure/measure.h"
-#include "executor/rank_threads.h"
+#include "executor/transport/rank_threads.h"
 #include "planner/calibrate/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"

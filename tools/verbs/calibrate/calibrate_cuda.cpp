@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/device/measure/measure_device.h"
-#include "executor/device/open_cuda_library.h"
+#include "executor/cuda_library/open_cuda_library.h"
+#include "executor/measure/device/measure_device.h"
 #include "executor/transport/transport.h"
 #include "kernels/layer.h"
 #include "planner/calibrate/calibration.h"

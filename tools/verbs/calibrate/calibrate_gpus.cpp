@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/device/open_cuda_library.h"
+#include "executor/cuda_library/open_cuda_library.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/io/console.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/nccl/nccl_library.h"
+#include "executor/cuda_library/nccl_library.h"
 #include "planner/price/collective/collective_price.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"

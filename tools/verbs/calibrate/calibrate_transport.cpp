@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/measure/measure_messages.h"
-#include "executor/mpi/launched.h"
 #include "executor/mpi/measure_mpi.h"
+#include "executor/transport/mpi/launched.h"
 #include "planner/calibrate/cluster_messages.h"
 #include "planner/calibrate/fit_messages.h"
 #include "schedules/error.h"

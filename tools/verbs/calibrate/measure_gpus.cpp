@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/nccl/measure_nccl_slowdown.h"
+#include "executor/measure/device/measure_nccl_slowdown.h"
 #include "executor/transport/transport.h"
 #include "tools/io/console.h"
 #include "tools/runs/cuda_run.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "executor/nccl/nccl_library.h"
+#include "executor/cuda_library/nccl_library.h"
 
 namespace plumb { inline namespace tools {
 

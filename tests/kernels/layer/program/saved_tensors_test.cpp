@@ -1,4 +1,4 @@
-// tests/executor/cpu/stage_test.cpp compares these tensors and temporaries with those that the CPU's layers take.
+// tests/executor/stages/host/cpu_stage_test.cpp compares these tensors and temporaries with those that the CPU's layers take.
 
 #include "kernels/layer/program/saved_tensors.h"
 

@@ -1,0 +1,80 @@
+#pragma once
+// Makes the kernels for attention, also of a context group and of slices, from the bodies of kernels/simt
+// (device/kernels/simt_kernels.h defines a Launcher).
+
+#include <cstdint>
+
+#include "executor/kernels/simt_expert_kernels.h"
+#include "kernels/simt/attention/attention.h"
+#include "kernels/simt/attention/exchange_heads.h"
+#include "kernels/simt/attention/warp_attention.h"
+#include "kernels/simt/attention/warp_attention_backward.h"
+#include "kernels/simt/copy_columns.h"
+
+namespace plumb { inline namespace executor {
+
+template <class S, class Launcher>
+class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
+  using Experts = SimtExpertKernels<S, Launcher>;
+
+ public:
+  using Experts::Experts;
+
+  void split_heads(void* blocks, const void* rows, const HeadShares& size) override {
+    launcher_.launch_elements(simt::SplitHeads<S>{stored(blocks), stored(rows), size}, size.rows * size.width());
+  }
+  void join_heads(void* rows, const void* blocks, const HeadShares& size) override {
+    launcher_.launch_elements(simt::JoinHeads<S>{stored(rows), stored(blocks), size}, size.rows * size.width());
+  }
+  void transpose_blocks(void* to, const void* from, const BlockMatrix& size) override {
+    launcher_.launch_elements(simt::TransposeBlocks<S>{stored(to), stored(from), size},
+                              size.rows * size.columns * size.elements);
+  }
+  void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) override {
+    launcher_.launch_elements(simt::NarrowColumns<S>{stored(to), from, to_width, size}, size.rows * size.columns);
+  }
+
+  void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {
+    const simt::AttentionView<S> view = view_of(of);
+    const AttentionSize& size = view.size();
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
+          using Body = simt::WarpAttentionForward<S, kChannels, kDrops>;
+          launcher_.launch_warps(Body{stored(output), sums, log_sum_exp, view});
+        }))
+      return;
+    launcher_.launch(simt::AttentionForward<S>{stored(output), sums, log_sum_exp, view},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
+  }
+  void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                          const void* output, const float* log_sum_exp, const AttentionOperands& of) override {
+    const simt::AttentionView<S> view = view_of(of);
+    const AttentionSize& size = view.size();
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kDrops>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>;
+          launcher_.launch_warps(
+              Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, view});
+          launcher_.launch_warps(KeysAndValues{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view});
+        }))
+      return;
+    launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), sums, products, stored(doutput), stored(output),
+                                                     log_sum_exp, view},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
+    launcher_.launch(
+        simt::AttentionKeyValueGradient<S>{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view},
+        size.batch * size.kv_heads * view.block.keys_seen(), kAttentionLanes);
+  }
+
+ protected:
+  using Experts::launcher_;
+  using Experts::stored;
+
+ private:
+  static constexpr int kAttentionLanes = 128;  // keys of a tile
+
+  static simt::AttentionView<S> view_of(const AttentionOperands& of) {
+    return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers};
+  }
+};
+
+}}  // namespace plumb::executor

@@ -1,0 +1,167 @@
+#include "executor/layers/device/expert_steps.h"
+
+#include <algorithm>
+#include <cassert>
+#include <variant>
+
+#include "kernels/layer/expert_rows.h"
+
+namespace plumb { inline namespace executor {
+namespace {
+
+constexpr std::int64_t kWord = sizeof(float);
+
+RouterProduct router_product(const StepCall& of) {
+  return {.tokens = of.shape()[0], .experts = of.shape()[1], .hidden = of.shape()[2]};
+}
+
+}  // namespace
+
+bool is_of_experts(KernelKind kind) {
+  return kind == KernelKind::kRouterProduct || kind == KernelKind::kRouter || kind == KernelKind::kCopyRows ||
+         kind == KernelKind::kExpertProducts || kind == KernelKind::kWeighPicks;
+}
+
+ExpertSteps::ExpertSteps(const PlacedProgram& program, DeviceLayerBytes& bytes)
+    : layer_(std::get<TransformerLayer>(program.share())),
+      routes_(program.plain()),
+      whole_sequence_(program.seat().whole_sequence(program.own())),
+      slices_(program.seat().is_sliced() ? program.seat().slices : 1),
+      slice_(program.seat().slice_number) {
+  const DeviceSeat& seat = program.seat();
+  const LayerWork& own = program.own();
+  routing_ = {.sequences = own.microbatch,
+              .sequence = own.sequence,
+              .experts = layer_.experts,
+              .picks = layer_.experts_per_token,
+              .capacity = expert_capacity(layer_, whole_sequence_)};
+  shared_picks_ = {.own = routing_,
+                   .members = seat.context.ranks,
+                   .member = seat.context.rank,
+                   .is_zigzag = seat.context.attention == ContextAttention::kRing};
+  if (is_sliced()) {
+    loads_at_ = bytes.sequences;
+    bytes.sequences += aligned_bytes(slices_ * lists() * kWord);
+  }
+}
+
+std::int32_t* ExpertSteps::slice_loads(const StepCall& of, int slice) const {
+  return reinterpret_cast<std::int32_t*>(of.call.sequences + loads_at_) + slice * lists();
+}
+
+/// Returns the routes with the loads of this slice; before them are the sums of the earlier ones.
+DeviceRoutes ExpertSteps::routes_of_slice(const StepCall& of) const {
+  DeviceRoutes routes = routes_.in(of);
+  if (!is_sliced()) return routes;
+  if (slice_ > 0) routes.before = routes.loads;
+  routes.loads = slice_loads(of, slice_);
+  return routes;
+}
+
+void ExpertSteps::enqueue(const StepCall& of) const {
+  switch (of.step.call()->kind) {
+    case KernelKind::kRouterProduct:
+      return product_of_router(of);
+    case KernelKind::kRouter:
+      return of.is_forward() ? route(of) : route_backward(of);
+    case KernelKind::kCopyRows:
+      return copy_rows(of);
+    case KernelKind::kExpertProducts:
+      return product_of_experts(of);
+    case KernelKind::kWeighPicks:
+      return weigh_picks(of);
+    default:
+      assert(!"not a kernel of experts");
+  }
+}
+
+void ExpertSteps::product_of_router(const StepCall& of) const {
+  const RouterProduct size = router_product(of);
+  switch (static_cast<GemmForm>(of.shape()[3])) {
+    case GemmForm::kInputGrad:
+      return of.kernels().router_input_grad(of.written(0), of.floats_read(0), of.weight(0), size);
+    case GemmForm::kWeightGrad:
+      return of.kernels().router_weight_grad(of.gradient(0), of.floats_read(0), of.read(1), size);
+    default:
+      return of.kernels().router_scores(of.floats_written(0), of.read(0), of.weight(0), size);
+  }
+}
+
+/// Routes the picks; an expert takes the first picks of a whole sequence. In a context group share_picks() goes on.
+void ExpertSteps::route(const StepCall& of) const {
+  DeviceKernels& kernels = of.kernels();
+  const DeviceRoutes to = routes_of_slice(of);
+  if (to.before != nullptr) kernels.sum_loads(routes_.in(of).loads, slice_loads(of, 0), slice_, lists());
+  float* const probabilities = of.floats_written(0);
+  if (!of.call.context.is_shared()) return kernels.route(probabilities, to, routing_, layer_.renormalised);
+  kernels.pick(probabilities, to, routing_, layer_.renormalised);
+}
+
+void ExpertSteps::share_picks(const StepCall& of) const {
+  const DeviceRoutes to = routes_of_slice(of);
+  const std::int64_t own = picked(), all = shared_picks_.members * own;
+  SharedPickRoom room{.gathered = of.integers_written(0)};
+  room.whole = room.gathered + all;
+  room.whole_places = room.whole + all;
+  room.kept = room.whole_places + all;
+  room.whole_bounds = room.kept + own;
+  room.kept_loads = room.whole_bounds + layer_.experts + 1;
+  of.kernels().copy(room.gathered + shared_picks_.member * own, to.picks, own * kWord);
+  of.call.context.gather_words(of.floats_written(0), all);
+  of.kernels().place_shared_picks(to, room, shared_picks_);
+}
+
+/// Turns probabilities into the gradient of the scores, with that of the load-balancing loss.
+void ExpertSteps::route_backward(const StepCall& of) const {
+  DeviceKernels& kernels = of.kernels();
+  float* const probabilities = of.floats_written(0);
+  const DeviceRoutes to = routes_.in(of);
+  float* added = nullptr;
+  if (layer_.balance_loss > 0) {
+    added = of.floats_written(1);
+    const double share = static_cast<double>(layer_.experts) / static_cast<double>(whole_sequence_ * routing_.picks);
+    if (is_sliced()) kernels.sum_loads(to.loads, slice_loads(of, 0), slices_, lists());
+    kernels.balance_loss(of.call.balance_losses, added, probabilities, to, routing_,
+                         {.scale = static_cast<float>(layer_.balance_loss * share),
+                          .gradient_scale = of.call.gradient_scale,
+                          .loss_scale = of.call.loss_scale});
+  }
+  kernels.route_backward(probabilities, of.floats_read(1), to, routing_, layer_.renormalised, added);
+}
+
+/// Places tokens' rows at their picks' places, or sums rows by expert back, in the forward by the picks' weights.
+void ExpertSteps::copy_rows(const StepCall& of) const {
+  const CopyRowsSize size{routing_.tokens(), routing_.picks, layer_.hidden};
+  const DeviceRoutes to = routes_.in(of);
+  DeviceKernels& kernels = of.kernels();
+  if (of.tensor_written(0).counted != CountedRows::kNone)
+    return kernels.place_rows(of.written(0), of.read(0), to.places, size);
+  kernels.sum_placed_rows(of.written(0), of.read(0), to.places, of.is_forward() ? to.weights : nullptr, size);
+  if (of.step.writes.size() > 1)  // the gradients of the picks' weights have come back
+    kernels.take_singles(of.floats_written(1), of.floats_read(of.step.reads.size() - 1), to.places, picked());
+}
+
+/// The bounds of the experts' rows are read behind a product's operands.
+void ExpertSteps::product_of_experts(const StepCall& of) const {
+  const auto form = static_cast<GemmForm>(of.shape()[4]);
+  const std::size_t operands = form == GemmForm::kWeightGrad ? 2 : 1;
+  const ExpertRows rows{
+      .bounds = of.integers_at(of.step.reads[operands]), .rows = of.tensor_read(0).rows, .experts = of.shape()[3]};
+  DeviceKernels& kernels = of.kernels();
+  switch (form) {
+    case GemmForm::kInputGrad:
+      return kernels.experts_input_grad(of.written(0), of.read(0), of.weight(0), rows, of.shape()[1], of.shape()[2]);
+    case GemmForm::kWeightGrad:
+      return kernels.experts_weight_grad(of.gradient(0), of.read(0), of.read(1), rows, of.shape()[0], of.shape()[1]);
+    default:
+      return kernels.experts_forward(of.written(0), of.read(0), of.weight(0), rows, of.shape()[1], of.shape()[2]);
+  }
+}
+
+void ExpertSteps::weigh_picks(const StepCall& of) const {
+  const DeviceRoutes weighed{.weights = of.floats_read(3), .places = of.integers_at(of.step.reads[4])};
+  of.kernels().weigh_picks(of.floats_written(2), of.written(0), of.written(1), of.read(2), weighed,
+                           {.picks = of.tensor_read(0).rows, .ffn = of.shape()[1], .hidden = of.shape()[2]});
+}
+
+}}  // namespace plumb::executor

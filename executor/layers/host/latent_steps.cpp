@@ -1,0 +1,40 @@
+#include "executor/layers/host/latent_steps.h"
+
+#include <algorithm>
+
+namespace plumb { inline namespace executor {
+namespace {
+
+LatentHeads heads_of(const HostStep& of) {
+  return {.rows = of.shape()[0],
+          .heads = of.shape()[1],
+          .head_size = of.shape()[2],
+          .shared = of.shape()[3],
+          .value_size = of.shape()[4]};
+}
+
+}  // namespace
+
+bool is_latent(const HostStep& of) {
+  return of.step.is(KernelKind::kCopy) || of.step.is(KernelKind::kJoinHeads) || of.step.is(KernelKind::kSplitHeads);
+}
+
+void run_latent_kernel(const HostStep& of) {
+  if (of.step.is(KernelKind::kJoinHeads))
+    return of.kernels().join_latent_heads(of.written(0), of.read(0), of.read(1), of.read(2), heads_of(of));
+  if (of.step.is(KernelKind::kSplitHeads))
+    return of.kernels().split_latent_heads(of.written(0), of.written(1), of.written(2), of.read(0), heads_of(of));
+  const LayerTensor &from = of.program.tensor(of.step.reads[0]), &to = of.program.tensor(of.step.writes[0]);
+  copy_last_columns(of.written(0), to.columns, of.read(0), from.columns, to.rows);
+}
+
+void copy_last_columns(float* to, std::int64_t columns, const float* from, std::int64_t width, std::int64_t rows) {
+  copy_first_columns(to, columns, from + width - columns, width, columns, rows);
+}
+
+void copy_first_columns(float* to, std::int64_t to_width, const float* from, std::int64_t from_width,
+                        std::int64_t columns, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(from + row * from_width, columns, to + row * to_width);
+}
+
+}}  // namespace plumb::executor

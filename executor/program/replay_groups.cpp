@@ -1,0 +1,83 @@
+#include "executor/program/replay_groups.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace plumb { inline namespace executor {
+
+CommunicatorGroup everyone_of(const RankGrid& grid) {
+  CommunicatorGroup group{.name = "all ranks", .ranks = std::vector<int>(static_cast<std::size_t>(world_size(grid)))};
+  std::iota(group.ranks.begin(), group.ranks.end(), 0);
+  return group;
+}
+
+ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinates& place) {
+  const RankGrid& grid = plan.grid;
+  const std::vector<StagePlace>& stages = plan.schedule.stages;
+  const auto ranks_of = [&](const std::vector<int>& pipeline_ranks) {
+    std::vector<int> ranks;
+    for (int other = 0; other < world_size(grid); ++other)
+      if (std::ranges::find(pipeline_ranks, coordinates_of(grid, other).pipeline) != pipeline_ranks.end())
+        ranks.push_back(other);
+    return ranks;
+  };
+  ReplayGroupRanks groups{.copies = std::vector<CommunicatorGroup>(stages.size()),
+                          .expert_copies = std::vector<CommunicatorGroup>(stages.size()),
+                          .tied = std::vector<CommunicatorGroup>(plan.tied.size())};
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    if (stages[stage].rank != place.pipeline) continue;
+    std::vector<int> ranks, same_experts;
+    GridCoordinates member = place;
+    for (member.data = 0; member.data < mesh_of(grid, place.pipeline).data; ++member.data)
+      for (member.context = 0; member.context < grid.grid.context; ++member.context)
+        for (const StagePlace& copy : stages) {
+          if (copy.model_part != stages[stage].model_part) continue;
+          member.pipeline = copy.rank;
+          ranks.push_back(world_rank_of(grid, member));
+          if (grid.grid.expert == 1 || expert_rank_of(grid.grid, member) == expert_rank_of(grid.grid, place))
+            same_experts.push_back(ranks.back());
+        }
+    const int part = stages[stage].model_part;
+    if (ranks.size() > 1) groups.copies[stage] = {fmt::format("gradients of model part {}", part), std::move(ranks)};
+    if (same_experts.size() > 1)
+      groups.expert_copies[stage] = {fmt::format("gradients of experts of model part {}", part),
+                                     std::move(same_experts)};
+  }
+  for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
+    const int embedding = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
+    const int head = stages[static_cast<std::size_t>(plan.tied[pair].head)].rank;
+    if (mesh_of(grid, embedding) != mesh_of(grid, head)) {
+      if (place.pipeline == embedding || place.pipeline == head)
+        groups.tied[pair] = {fmt::format("tied tables {}", pair), ranks_of({embedding, head})};
+      continue;
+    }
+    GridCoordinates first = place, last = place;
+    first.pipeline = embedding;
+    last.pipeline = head;
+    if (first == last || (first != place && last != place)) continue;
+    groups.tied[pair] = {fmt::format("tied tables {}", pair), {world_rank_of(grid, first), world_rank_of(grid, last)}};
+  }
+  return groups;
+}
+
+ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
+                            const Clock& clock) {
+  const int rank = world_rank_of(plan.grid, place);
+  const auto connect = [&](std::vector<CommunicatorGroup> groups) {
+    std::vector<std::unique_ptr<Communicator>> connected(groups.size());
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (!groups[i].ranks.empty())
+        connected[i] = std::make_unique<Communicator>(transport, std::move(groups[i]), rank, clock);
+    return connected;
+  };
+  ReplayGroupRanks groups = replay_group_ranks(plan, place);
+  return {.copies = connect(std::move(groups.copies)),
+          .expert_copies = connect(std::move(groups.expert_copies)),
+          .tied = connect(std::move(groups.tied))};
+}
+
+}}  // namespace plumb::executor

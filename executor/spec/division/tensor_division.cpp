@@ -1,0 +1,143 @@
+#include "executor/spec/division/tensor_division.h"
+
+#include <algorithm>
+#include <cassert>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace plumb { inline namespace executor {
+namespace {
+
+/// Rows (or columns) of the divided dimension: [local, local + count) of the share are [whole, whole + count) of the
+/// whole.
+struct DimensionRun {
+  std::int64_t local = 0;
+  std::int64_t whole = 0;
+  std::int64_t count = 0;
+  bool is_replica = false;
+};
+
+/// A piece of the whole dimension. `sharers` neighbouring ranks have the same share of it.
+struct DimensionPiece {
+  std::int64_t size = 0;
+  int sharers = 1;
+};
+
+/// Divides pieces that lie one behind the other in the whole dimension, each by itself.
+std::vector<DimensionRun> divide_pieces(const std::vector<DimensionPiece>& pieces, const TensorSeat& seat) {
+  std::vector<DimensionRun> runs;
+  std::int64_t local = 0, whole = 0;
+  for (const auto& [size, sharers] : pieces) {
+    const std::int64_t count = size * sharers / seat.ranks;
+    runs.push_back({local, whole + seat.rank / sharers * count, count, seat.rank % sharers > 0});
+    local += count;
+    whole += size;
+  }
+  return runs;
+}
+
+std::vector<DimensionRun> dimension_runs(const Layer& layer, const ParameterTensor& tensor, const TensorSeat& seat) {
+  const std::int64_t size = tensor.shape[static_cast<std::size_t>(tensor.split_dimension)];
+  if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
+    const std::int64_t query = block->heads * block->head_size, keys = block->kv_heads * block->head_size;
+    const int sharers = kv_sharers(layer, seat.ranks);
+    if (tensor.name.starts_with("qkv."))
+      return divide_pieces({DimensionPiece{query}, {keys, sharers}, {keys, sharers}}, seat);
+    if (tensor.name.find("gate_up.") != std::string::npos)
+      return divide_pieces({DimensionPiece{size / 2}, {size / 2}}, seat);
+    return divide_pieces({DimensionPiece{size}}, seat);
+  }
+  const std::int64_t each = share(size, seat.ranks), first = std::min(seat.rank * each, size);
+  return {{0, first, std::min(each, size - first)}};
+}
+
+}  // namespace
+
+std::string why_not_divisible(const Layer& layer, int ranks) {
+  if (ranks == 1) return {};
+  if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) {
+    const std::int64_t vocab = std::visit(
+        [](const auto& kind) -> std::int64_t {
+          if constexpr (requires { kind.vocab; })
+            return kind.vocab;
+          else
+            return 0;
+        },
+        layer);
+    return vocab >= ranks ? "" : fmt::format("a vocabulary of {} tokens is less than {} tensor ranks", vocab, ranks);
+  }
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr)
+    return fmt::format("a layer of kind {} is not divided over tensor ranks; set tensor to 1", layer_kind_name(layer));
+  const bool mixture = block->experts > 0, shares_keys = kv_sharers(layer, ranks) > 1;
+  for (const auto& [name, count] :
+       {std::pair{"heads", block->heads}, std::pair{"kv heads", shares_keys ? 0 : block->kv_heads},
+        std::pair{"ffn channels", mixture ? 0 : block->ffn},
+        std::pair{"channels of an expert", mixture ? block->expert_ffn : 0},
+        std::pair{"channels of the shared expert", mixture ? block->shared_ffn : 0}})
+    if (count % ranks != 0)
+      return fmt::format("{} {} cannot be divided over {} tensor ranks; choose a tensor degree that divides them",
+                         count, name, ranks);
+  return {};
+}
+
+int kv_sharers(const Layer& layer, int ranks) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr || block->kv_heads >= ranks || ranks % block->kv_heads != 0) return 1;
+  return ranks / static_cast<int>(block->kv_heads);
+}
+
+std::string why_not_spread(const Layer& layer, int ranks) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr || block->experts % ranks == 0) return {};
+  return fmt::format("{} experts cannot be spread over {} expert ranks; choose an expert degree that divides them",
+                     block->experts, ranks);
+}
+
+Layer divide_layer(const Layer& layer, int ranks) {
+  assert(why_not_divisible(layer, ranks).empty());
+  if (const auto* block = std::get_if<TransformerLayer>(&layer)) return rank_share(*block, ranks, {.tensor = ranks});
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return rank_share(*embedding, ranks);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return rank_share(*head, ranks);
+  return layer;
+}
+
+std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks) {
+  std::vector<Layer> shares;
+  for (const Layer& layer : layers) shares.push_back(divide_layer(layer, ranks));
+  return shares;
+}
+
+ElementRun within(const ElementRun& run, std::int64_t first, std::int64_t count) {
+  const std::int64_t begin = std::max(run.local, first), end = std::min(run.local + run.count, first + count);
+  return {.local = begin,
+          .whole = run.whole + (begin - run.local),
+          .count = std::max<std::int64_t>(0, end - begin),
+          .is_replica = run.is_replica};
+}
+
+std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat,
+                                     const ExpertSeat& experts) {
+  const ParameterTensor tensor = layer_parameters(layer)[parameter];
+  const int spread = tensor.expert ? experts.ranks : 1, expert_rank = tensor.expert ? experts.rank : 0;
+  const std::int64_t elements = element_count(tensor) / spread;
+  if (seat.ranks == 1 || tensor.split_dimension < 0) return {{0, expert_rank * elements, elements}};
+  const auto dimension = static_cast<std::size_t>(tensor.split_dimension);
+  std::int64_t outer = 1, inner = 1;
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+    (d < dimension ? outer : inner) *= d == dimension ? 1 : tensor.shape[d];
+  outer /= spread;  // the experts are the first dimension
+  const std::int64_t local_size = layer_parameters(divide_layer(layer, seat.ranks))[parameter].shape[dimension];
+  const std::vector<DimensionRun> divided = dimension_runs(layer, tensor, seat);
+  std::vector<ElementRun> runs;
+  for (std::int64_t i = 0; i < outer; ++i)
+    for (const DimensionRun& run : divided)
+      if (run.count > 0)
+        runs.push_back({(i * local_size + run.local) * inner,
+                        ((expert_rank * outer + i) * tensor.shape[dimension] + run.whole) * inner, run.count * inner,
+                        run.is_replica});
+  return runs;
+}
+
+}}  // namespace plumb::executor

@@ -1,0 +1,38 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "executor/layers/device/device_layer.h"
+#include "executor/spec/division/tensor_division.h"
+#include "executor/training/device/run_device.h"
+#include "schedules/error.h"
+
+namespace plumb { inline namespace executor {
+namespace {
+
+void refuse(bool wrong, const char* what, const char* remedy) {
+  if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
+}
+
+/// Counts of picks go through fp32.
+bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block != nullptr && block->experts > 0 && tokens * block->experts_per_token >= std::int64_t{1} << 24;
+}
+
+}  // namespace
+
+void require_device_runnable(const RunSpec& spec) {
+  constexpr const char* kCpu = "use --backend cpu";
+  for (const std::vector<Layer>& layers : spec.stage_layers)
+    for (const Layer& layer : layers) {
+      refuse(!has_device_kernels(layer),
+             "latent attention, soft-capped scores, sinks, sigmoid routers, biases of routers and experts, heads of "
+             "more than 256 channels and more than 32 experts a token",
+             kCpu);
+      refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
+             "take a smaller micro-batch");
+    }
+}
+
+}}  // namespace plumb::executor

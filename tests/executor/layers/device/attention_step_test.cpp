@@ -1,0 +1,103 @@
+// Context ranks on a device beside the cpu backend: the ring and Ulysses, in products of groups.
+
+#include "executor/layers/device/attention_step.h"
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "executor/training/device/run_device.h"
+#include "executor/training/run.h"
+#include "tests/executor/small_model.h"
+#include "tests/executor/training/device/host_run.h"
+
+namespace plumb::test {
+namespace {
+
+/// Blocks of four query heads, and a window where it is not 0.
+std::vector<Layer> with_heads(std::vector<Layer> model, std::int64_t window = 0) {
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) {
+      block->heads = 4;
+      block->head_size = 4;
+      block->kv_heads = std::max<std::int64_t>(2, block->kv_heads);
+      block->window = window;
+    }
+  return model;
+}
+
+RunSpec shared(const std::vector<Layer>& model, const std::string& name, const ProcessGrid& grid,
+               ContextAttention attention, int zero = 0) {
+  const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
+  const bool has_copies = grid.data * grid.context > 1;
+  RunSpec spec = spec_of_lowered(model, lower(order, {.data = {.enabled = has_copies, .zero = zero}}), 1);
+  spec.grid = grid;
+  spec.grid.pipeline = 2;
+  spec.zero = zero;
+  spec.context_attention = attention;
+  spec.sequence = 8;
+  spec.steps = 2;
+  spec.optimizer = smooth_adamw();
+  return spec;
+}
+
+constexpr ContextAttention kBothAttentions[] = {ContextAttention::kUlysses, ContextAttention::kRing};
+
+}  // namespace
+
+TEST_CASE("context ranks on a device train as the CPU's, by all-to-all and by the ring") {
+  for (const ContextAttention attention : kBothAttentions)
+    for (const std::vector<Layer>& model :
+         {with_heads(llama_model()), with_heads(gpt_model()), with_heads(llama_model(), 3)}) {
+      CAPTURE(static_cast<int>(attention));
+      check_beside_cpu_in_any_order(shared(model, "1f1b", {.context = 2}, attention));
+    }
+}
+
+TEST_CASE("four of them too, with one sequence and with two") {
+  std::vector<Layer> model = with_heads(gpt_model());
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
+  for (const ContextAttention attention : kBothAttentions)
+    for (const int microbatch : {1, 2}) {
+      CAPTURE(static_cast<int>(attention));
+      CAPTURE(microbatch);
+      RunSpec spec = shared(model, "gpipe", {.context = 4}, attention);
+      spec.microbatch = microbatch;
+      check_beside_cpu_in_any_order(spec);
+    }
+}
+
+TEST_CASE("context ranks go with tensor ranks, replicas, sharding, dropout and recomputation") {
+  std::vector<Layer> model = with_heads(gpt_model());
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
+  for (const ContextAttention attention : kBothAttentions) {
+    CAPTURE(static_cast<int>(attention));
+    for (const int zero : {1, 3}) {
+      RunSpec spec = shared(with_dropout(model), "zb-h1", {.tensor = 2, .context = 2, .data = 2}, attention, zero);
+      spec.sequence_parallel = zero == 1;
+      spec.clip_norm = 0.05;
+      check_beside_cpu_in_any_order(spec);
+    }
+    for (const Recompute rebuild : {Recompute::kStage, Recompute::kSelective}) {
+      RunSpec spec = shared(with_heads(llama_model()), "1f1b", {.context = 2}, attention);
+      spec.rebuild = rebuild;
+      check_beside_cpu_in_any_order(spec);
+    }
+  }
+}
+
+TEST_CASE("in bf16 context ranks on a device follow the CPU's") {
+  for (const ContextAttention attention : kBothAttentions) {
+    CAPTURE(static_cast<int>(attention));
+    RunSpec spec = shared(with_heads(llama_model()), "1f1b", {.context = 2}, attention);
+    spec.steps = 4;
+    spec.half = HalfFormat::kBf16;
+    check_losses(on_host(spec), run(spec), 5e-3);
+  }
+}
+
+}  // namespace plumb::test

@@ -1,0 +1,170 @@
+// A block with latent attention against a reference that computes token by token, in double. Its MLP has no weights:
+// y = x + attention(norm(x)).
+
+#include "executor/layers/host/latent_steps.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "executor/layers/host/layer.h"
+#include "tests/executor/layers/host/doubles.h"
+#include "tests/executor/small_model.h"
+
+namespace plumb::test {
+namespace {
+
+using Weights = std::map<std::string, Doubles>;
+
+constexpr std::int64_t kSequences = 2, kSequence = 5, kTokens = kSequences * kSequence;
+
+Doubles multiplied(const Doubles& weight, const Doubles& x) {
+  Doubles y(weight.size() / x.size());
+  for (std::size_t i = 0; i < y.size(); ++i)
+    y[i] = std::inner_product(x.begin(), x.end(), weight.begin() + static_cast<std::ptrdiff_t>(i * x.size()), 0.0);
+  return y;
+}
+
+Doubles normed(Doubles x, const Doubles& gain, double epsilon) {
+  const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= gain[i] / std::sqrt(squares / double(x.size()) + epsilon);
+  return x;
+}
+
+/// Turns `count` channels from `x` on by the angles of a position.
+void turn(double* x, std::int64_t count, std::int64_t position, double theta) {
+  for (std::int64_t i = 0; i < count / 2; ++i) {
+    const double angle = double(position) * std::pow(theta, -2.0 * double(i) / double(count));
+    const double a = x[i], b = x[i + count / 2];
+    x[i] = a * std::cos(angle) - b * std::sin(angle);
+    x[i + count / 2] = a * std::sin(angle) + b * std::cos(angle);
+  }
+}
+
+struct Token {
+  Doubles queries, keys, values;  // of all heads
+};
+
+Token token_of(const TransformerLayer& layer, const Weights& of, const Doubles& x, std::int64_t position) {
+  const std::int64_t d = layer.head_size, r = layer.rotary_size, w = layer.value_size, own = d - r;
+  const Doubles input = normed(x, of.at("norm1.gain"), layer.norm_epsilon);
+  Doubles before = input;
+  if (layer.query_rank > 0)
+    before = normed(multiplied(of.at("query_down.weight"), input), of.at("query_norm.gain"), layer.norm_epsilon);
+  Token token{.queries = multiplied(of.at("query_up.weight"), before), .keys = {}, .values = {}};
+  Doubles compressed = multiplied(of.at("kv_down.weight"), input);
+  Doubles shared(compressed.end() - r, compressed.end());
+  compressed.resize(static_cast<std::size_t>(layer.kv_rank));
+  turn(shared.data(), r, position, layer.rope_theta);
+  const Doubles both = multiplied(of.at("kv_up.weight"), normed(compressed, of.at("kv_norm.gain"), layer.norm_epsilon));
+  for (std::int64_t head = 0; head < layer.heads; ++head) {
+    turn(token.queries.data() + head * d + own, r, position, layer.rope_theta);
+    const auto first = both.begin() + head * (own + w);
+    token.keys.insert(token.keys.end(), first, first + own);
+    token.keys.insert(token.keys.end(), shared.begin(), shared.end());
+    token.values.insert(token.values.end(), first + own, first + own + w);
+  }
+  return token;
+}
+
+Doubles naive_block(const TransformerLayer& layer, const Weights& of, const Doubles& x) {
+  const std::int64_t d = layer.head_size, w = layer.value_size, h = layer.hidden;
+  Doubles y;
+  for (std::int64_t sequence = 0; sequence < kSequences; ++sequence) {
+    std::vector<Token> tokens;
+    for (std::int64_t i = 0; i < kSequence; ++i) {
+      const auto first = x.begin() + (sequence * kSequence + i) * h;
+      tokens.push_back(token_of(layer, of, Doubles(first, first + h), i));
+      Doubles output;
+      for (std::int64_t head = 0; head < layer.heads; ++head) {
+        Doubles sums(static_cast<std::size_t>(w));
+        double total = 0;
+        for (const Token& key : tokens) {
+          const auto query = tokens.back().queries.begin() + head * d;
+          const double score =
+              std::inner_product(query, query + d, key.keys.begin() + head * d, 0.0) / std::sqrt(double(d));
+          total += std::exp(score);
+          for (std::int64_t c = 0; c < w; ++c)
+            sums[static_cast<std::size_t>(c)] += std::exp(score) * key.values[static_cast<std::size_t>(head * w + c)];
+        }
+        for (const double sum : sums) output.push_back(sum / total);
+      }
+      const Doubles branch = multiplied(of.at("attention_output.weight"), output);
+      for (std::int64_t c = 0; c < h; ++c) y.push_back(first[c] + branch[static_cast<std::size_t>(c)]);
+    }
+  }
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("latent attention and its gradients are those of one that is written down token by token") {
+  for (const std::int64_t query_rank : {10, 0}) {
+    CAPTURE(query_rank);
+    TransformerLayer layer = latent_block();
+    layer.experts = layer.experts_per_token = layer.expert_ffn = layer.shared_ffn = 0;
+    layer.router = RouterKind::kSoftmax;
+    layer.query_rank = query_rank;
+    Weights weights;
+    std::vector<float> parameters(static_cast<std::size_t>(parameter_count(layer))), gradients(parameters.size());
+    std::uint64_t stream = 0;
+    for (const ParameterTensor& tensor : layer_parameters(layer, 1)) {
+      ++stream;
+      if (tensor.name.starts_with("norm2") || tensor.name.starts_with("gate_up") || tensor.name.starts_with("down"))
+        continue;
+      weights[tensor.name] = numbers(element_count(tensor), stream, 0.4);
+      if (tensor.is_vector())
+        for (double& gain : weights[tensor.name]) gain += 1;
+    }
+    const auto at = [&](std::vector<float>& all, const std::string& name) {
+      return std::span(all).subspan(static_cast<std::size_t>(parameter_offset(layer, name)), weights[name].size());
+    };
+    for (const auto& [name, values] : weights) copy(values, at(parameters, name));
+    Doubles x = numbers(kTokens * layer.hidden, 90, 1);
+    const Doubles dy = numbers(kTokens * layer.hidden, 91, 1);
+
+    TensorPool pool;
+    const LayerWork work{.microbatch = kSequences, .sequence = kSequence};
+    const CpuLayer block(layer, {work});
+    std::vector<float> scratch(static_cast<std::size_t>(block.scratch_elements()));
+    const CpuContext context{.kernels = CpuKernelSet(), .pool = &pool, .work = work, .scratch = scratch.data()};
+    const LayerCall call{.context = context,
+                         .place = {.count = kSequences, .sequence = kSequence, .slice = {0, kSequence}},
+                         .weights = parameters.data(),
+                         .gradients = gradients.data()};
+    const std::unique_ptr<LayerSaved> saved = block.make_saved();
+    Tensor input = pool.take(kTokens * layer.hidden), output_gradient = pool.take(kTokens * layer.hidden);
+    copy(x, input.values());
+    copy(dy, output_gradient.values());
+    const Tensor output = block.forward(call, std::move(input), *saved);
+    CHECK(difference(output.values(), naive_block(layer, weights, x)) < 1e-5);
+    const Tensor dinput = block.input_grad(call, std::move(output_gradient), *saved);
+    block.weight_grad(call, *saved);
+
+    const auto check = [&](std::span<const float> gradient, Doubles& values) {
+      Doubles slopes;
+      for (double& value : values) {
+        const double kept = value, step = 1e-6;
+        const auto objective = [&](double moved) {
+          value = moved;
+          const Doubles y = naive_block(layer, weights, x);
+          return std::inner_product(dy.begin(), dy.end(), y.begin(), 0.0);
+        };
+        slopes.push_back((objective(kept + step) - objective(kept - step)) / (2 * step));
+        value = kept;
+      }
+      CHECK(difference(gradient, slopes) < 1e-5);
+    };
+    check(dinput.values(), x);
+    for (auto& [name, values] : weights) {
+      CAPTURE(name);
+      check(at(gradients, name), values);
+    }
+  }
+}
+
+}  // namespace plumb::test
