@@ -21,22 +21,33 @@ bool has(const Schedule& order, Op op) {
 struct StageTimes {
   SimTime forward{0};
   SimTime backward{0};
-  SimTime last{0};  ///< the reduction and the optimizer step
+  SimTime last{0};       ///< the reduction and the optimizer step
+  SimTime computing{0};  ///< of forward and backward, without collectives
 };
+
+SimTime computing_of(const CostTable& kinds, const Action& action) {
+  SimTime sum{0};
+  for (const Segment& segment : segments_of(kinds, action))
+    if (segment.kind == Segment::Kind::kCompute) sum += to_sim_time(segment.seconds);
+  return sum;
+}
 
 std::vector<StageTimes> times_of(const CostTable& kinds, bool backwards) {
   std::vector<StageTimes> times;
   times.reserve(kinds.stages.size());
   for (std::size_t kind = 0; kind < kinds.stages.size(); ++kind) {
-    const auto lasts = [&](Op op) { return duration_of(kinds, {.op = op, .stage = static_cast<std::int32_t>(kind)}); };
+    const auto action = [&](Op op) { return Action{.op = op, .stage = static_cast<std::int32_t>(kind)}; };
+    const auto lasts = [&](Op op) { return duration_of(kinds, action(op)); };
     const bool inside = !kinds.stages[kind].bucket_offsets.empty();
     if (!backwards) {  // nothing is reduced, and no step is taken
       times.push_back({.forward = lasts(Op::kForward)});
       continue;
     }
-    times.push_back({.forward = lasts(Op::kForward),
-                     .backward = lasts(Op::kBackward),
-                     .last = (inside ? SimTime{0} : lasts(Op::kReduceGrad)) + lasts(Op::kOptimizerStep)});
+    times.push_back(
+        {.forward = lasts(Op::kForward),
+         .backward = lasts(Op::kBackward),
+         .last = (inside ? SimTime{0} : lasts(Op::kReduceGrad)) + lasts(Op::kOptimizerStep),
+         .computing = computing_of(kinds, action(Op::kForward)) + computing_of(kinds, action(Op::kBackward))});
   }
   return times;
 }
@@ -55,6 +66,10 @@ BoundOrder bound_order(const Schedule& schedule) {
   const bool split = has(schedule, Op::kInputGrad);
   BoundOrder order{.backwards = split || has(schedule, Op::kBackward),
                    .split = split,
+                   .pairs = std::ranges::any_of(schedule.ranks,
+                                                [](const std::vector<Action>& actions) {
+                                                  return std::ranges::any_of(actions, &Action::overlaps_next);
+                                                }),
                    .predecessor = stage_neighbors(schedule).predecessor,
                    .by_part = std::vector<int>(stages),
                    .root = std::vector<int>(stages),
@@ -86,7 +101,8 @@ SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order,
   for (const int stage : order.by_part) {
     const int rank = order.rank[stage];
     // With several lanes, a micro-batch runs in one of them alone.
-    if (!order.lanes) work[rank] += microbatches * (at(stage).forward + at(stage).backward);
+    if (!order.lanes)
+      work[rank] += microbatches * (order.pairs ? at(stage).computing : at(stage).forward + at(stage).backward);
     last[rank] = std::min(last[rank], at(stage).last);
     const int predecessor = order.predecessor[stage];
     if (predecessor < 0) continue;

@@ -29,6 +29,7 @@ struct BoundOrder {
   bool backwards = false;        ///< true if there are backwards
   bool split = false;            ///< true if they are split into I and W
   bool lanes = false;            ///< true if there are several lanes
+  bool pairs = false;            ///< true if there are overlapped pairs, which hide collectives
   std::vector<int> rank;         ///< [stage]
   std::vector<int> predecessor;  ///< [stage] or -1
   std::vector<int> by_part;      ///< stages, predecessors first

@@ -50,7 +50,7 @@ Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::op
 SimTime Candidates::bound_of_family(const Layout& family) {
   const LayoutChoices& choices = tree_.choices();
   const std::vector<Recompute> recompute = choices.recompute();
-  std::optional<Seconds> work;
+  std::optional<MicrobatchWork> work;
   Layout core = family;
   if (!recompute.empty()) core.recompute = recompute.front();  // none rebuilds least
   for (const int zero : choices.zero(family)) {                // an assumed stack depends on it
@@ -59,14 +59,15 @@ SimTime Candidates::bound_of_family(const Layout& family) {
       core.sequence_parallel = sequence_parallel;
       for (const ContextKind kind : choices.context_kind(family)) {
         core.context_kind = kind;
-        const Seconds of_core = work_.work(core);
-        work = std::min(work.value_or(of_core), of_core);
+        const MicrobatchWork of_core = work_.work(core);
+        work = least(work.value_or(of_core), of_core);
       }
     }
   }
   std::optional<SimTime> bound;
   for (const Layout& ordered : tree_.schedules(family)) {
-    const SimTime of_schedule = work_.lower_bound(work.value_or(Seconds{0}), ordered, skeletons_.find(ordered)->bound);
+    const SimTime of_schedule =
+        work_.lower_bound(work.value_or(MicrobatchWork{}), ordered, skeletons_.find(ordered)->bound);
     bound = std::min(bound.value_or(of_schedule), of_schedule);
   }
   return bound.value_or(SimTime{0});

@@ -20,32 +20,37 @@ WorkBounds::WorkBounds(Pricing& pricing) : pricing_(pricing) {
   }
 }
 
-Seconds WorkBounds::work(const Layout& layout) {
+MicrobatchWork WorkBounds::work(const Layout& layout) {
   const std::vector<InnerGroups>& groups = pricing_.placements(layout).inner;
   const auto [alike, first_use] = alike_.try_emplace(&groups);
   if (first_use) {
     alike->second = std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });
   }
-  if (!alike->second) return Seconds{0};
+  if (!alike->second) return {};
   const std::vector<LayerPrice>& prices = pricing_.layer_prices(layout, groups.front());
   const auto [known, added] = known_.try_emplace({&prices, layout.recompute});
-  if (added) known->second = seconds_of_microbatch(prices, layout.recompute);
+  if (added) known->second = work_of_microbatch(prices, layout.recompute);
   return known->second;
 }
 
-SimTime WorkBounds::lower_bound(Seconds work, const Layout& layout, const BoundOrder& order) const {
+SimTime WorkBounds::lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const {
   if (!order.backwards) return SimTime{0};
   const auto microbatches = static_cast<double>(microbatches_of(pricing_.training(), layout));
   const bool waits = order.rank.size() == order.first_stage.size() && !order.split && !order.lanes;
   const double times =
       waits ? 1 / (1 - std::pow(1 - 1 / microbatches, layout.pipeline)) : microbatches / layout.pipeline;
-  const std::chrono::duration<double, std::pico> of_rank = work * times;
+  const std::chrono::duration<double, std::pico> of_rank = (order.pairs ? work.computing : work.all) * times;
   return at_most_latest(kLessRounding * of_rank.count());
 }
 
-Seconds WorkBounds::seconds_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute) {
+MicrobatchWork WorkBounds::work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute) {
   const StagePasses passes = stage_passes(layers_, prices, recompute, {});
-  return total(passes.forward) + std::min(total(passes.backward), total(passes.input_grad) + total(passes.weight_grad));
+  const auto sum = [&](auto seconds_of) {
+    return seconds_of(passes.forward) +
+           std::min(seconds_of(passes.backward), seconds_of(passes.input_grad) + seconds_of(passes.weight_grad));
+  };
+  return {.all = sum([](const PassPrice& pass) { return total(pass); }),
+          .computing = sum([](const PassPrice& pass) { return pass.compute; })};
 }
 
 }}  // namespace plumb::planner

@@ -6,6 +6,7 @@
 //   WorkBounds work(pricing);
 //   work.lower_bound(work.work(layout), layout, bound_order(schedule))
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -18,15 +19,25 @@
 
 namespace plumb { inline namespace planner {
 
+/// The forward and backward of all layers for one micro-batch.
+struct MicrobatchWork {
+  Seconds all{0};
+  Seconds computing{0};  ///< without collectives, which overlapped pairs hide
+};
+
+/// Returns the lesser of each.
+inline MicrobatchWork least(const MicrobatchWork& a, const MicrobatchWork& b) {
+  return {std::min(a.all, b.all), std::min(a.computing, b.computing)};
+}
+
 class WorkBounds {
  public:
   /// `pricing` must outlive it.
   explicit WorkBounds(Pricing& pricing);
 
-  /// Returns the forward and backward of all layers for one micro-batch; 0 where the groups of pipeline ranks are placed
-  /// differently. The pass of a stage lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages
+  /// Returns the work of all layers; 0 where the groups of pipeline ranks are placed differently. The pass of a stage lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages
   /// together last as long as one stage of all layers, or longer.
-  Seconds work(const Layout& layout);
+  MicrobatchWork work(const Layout& layout);
 
   /// Returns a time before which no step of the layout ends, whose work is T for one of m micro-batches:
   ///   m T / p                    the mean over the p ranks;
@@ -34,15 +45,15 @@ class WorkBounds {
   ///                              ends of the ranks, m t_r + sum of t_q over q < r, cannot all be earlier, as they are
   ///                              equal where t_r falls by 1 - 1/m from rank to rank.
   /// It is 0 for an order without backwards.
-  SimTime lower_bound(Seconds work, const Layout& layout, const BoundOrder& order) const;
+  SimTime lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const;
 
  private:
-  Seconds seconds_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);
+  MicrobatchWork work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);
 
   Pricing& pricing_;
   std::vector<KindCount> layers_;                          ///< of the whole model
   std::map<const std::vector<InnerGroups>*, bool> alike_;  ///< [placements] true if all pipeline ranks have the same
-  std::map<std::pair<const std::vector<LayerPrice>*, Recompute>, Seconds> known_;
+  std::map<std::pair<const std::vector<LayerPrice>*, Recompute>, MicrobatchWork> known_;
 };
 
 }}  // namespace plumb::planner

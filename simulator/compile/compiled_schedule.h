@@ -37,9 +37,9 @@ struct Step {
 
 /// The common properties of the steps of one kind: the same operations of the same stages, whatever the micro-batches.
 struct StepKind {
-  /// The actions whose durations the step lasts: two for an overlapped pair, none for a message or a copy.
+  /// The actions that the step lasts for: two for an overlapped pair, none for a message or a copy.
   std::vector<Action> actions;
-  bool lasts_longest = false;  ///< it lasts as long as the longest of them, not as their sum: a collective of copies
+  bool lasts_longest = false;  ///< they are a collective of copies, which lasts as long as the longest of them
   std::array<bool, 2> recomputed{};  ///< [action] for B and I: an R of their micro-batch is listed
   bool occupies_rank = false;        ///< compute: `from` and `to` are its rank's register
   bool sends = false;

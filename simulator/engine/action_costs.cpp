@@ -6,6 +6,7 @@
 
 #include "schedules/dependencies/channels.h"
 #include "schedules/error.h"
+#include "schedules/phases.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
@@ -37,7 +38,7 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
     }
   }
 
-  ActionCosts converted{.stages = stages};
+  ActionCosts converted{.table = &costs, .stages = stages};
   converted.ranges.reserve(static_cast<std::size_t>(kOpCount) * stages);
   for (int op = 0; op < kOpCount; ++op) {
     for (int s = 0; s < stages; ++s) {
@@ -103,6 +104,12 @@ SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action
                                 to_seconds(end).count()));
   }
   return std::min(offset, end);
+}
+
+SimTime pair_duration(const ActionCosts& costs, const Action& first, const Action& second) {
+  duration_of(costs, first);  // refuses a part without a cost
+  duration_of(costs, second);
+  return pair_duration(*costs.table, first, second);
 }
 
 void refuse_part(const Action& action, int parts) {

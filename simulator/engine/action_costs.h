@@ -22,6 +22,7 @@ struct TransferCost {
 };
 
 struct ActionCosts {
+  const CostTable* table = nullptr;  ///< the table that was converted, which outlives this
   /// The durations of (op, stage): a single entry serves every part, none costs nothing.
   struct Range {
     std::int32_t first = 0;
@@ -39,6 +40,7 @@ struct ActionCosts {
 /// Converts the table. Throws SpecError if it has not a row for each stage, if a cost is negative or not finite, or if
 /// a link has no bandwidth; throws ScheduleError if a stage lies on a rank that the schedule has not.
 ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs);
+ActionCosts convert_costs(const Schedule&, CostTable&&) = delete;  // the table outlives the result
 
 /// Returns when the bucket of `reduction` is complete, from the start of `host`, the last B or W of its stage: as the
 /// table says, or at the end of the host where it says nothing. Throws SpecError if the table has buckets, but not that
@@ -62,5 +64,8 @@ inline SimTime duration_of(const ActionCosts& costs, const Action& action) {
   if (action.part >= range.count) refuse_part(action, range.count);
   return costs.durations[range.first + action.part];
 }
+
+/// Returns how long two actions last together as an overlapped pair (schedules/phases.h). Throws as for one action.
+SimTime pair_duration(const ActionCosts& costs, const Action& first, const Action& second);
 
 }}  // namespace plumb::simulator

@@ -176,9 +176,10 @@ std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionC
   result.reserve(compiled.kinds.size());
   for (const StepKind& kind : compiled.kinds) {
     StepCost cost{.from = kind.from, .to = kind.to, .channel = kind.channel};
-    for (const Action& action : kind.actions) {
-      const SimTime duration = duration_of(costs, action);
-      cost.duration = kind.lasts_longest ? std::max(cost.duration, duration) : cost.duration + duration;
+    if (kind.lasts_longest || kind.actions.size() < 2) {
+      for (const Action& action : kind.actions) cost.duration = std::max(cost.duration, duration_of(costs, action));
+    } else {
+      cost.duration = pair_duration(costs, kind.actions[0], kind.actions[1]);
     }
     if (kind.starts_inside) {
       cost.occupied = cost.delivered = cost.duration;

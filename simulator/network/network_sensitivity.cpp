@@ -53,13 +53,8 @@ class Attribution {
       sums_.add_message(action, seconds, scaled(numbers_.latency + a));
     } else if (is_move(action.op)) {
       sums_.add_moves(seconds);
-    } else if (action.overlaps_next) {
-      const SimTime both = program_.alone[a];
-      const double first = both > SimTime{0} ? to_seconds(duration_of(costs_, action)) / to_seconds(both) : 0;
-      sums_.add(action, first * seconds);
-      sums_.add(*actions_[a + 1], (1 - first) * seconds);
     } else {
-      sums_.add(action, seconds);
+      sums_.add({&action, action.overlaps_next ? 2U : 1U}, seconds);
     }
   }
 
@@ -70,12 +65,11 @@ class Attribution {
     for (std::size_t a = 0; a < all.plan_of.size(); ++a) {
       const std::int32_t plan = all.plan_of[a];
       if (plan < 0) continue;
-      auto number = static_cast<std::int32_t>(a);  // each action of an overlapped pair has a phase
-      for (std::int32_t phase = all.first_phase[plan]; phase < all.first_phase[plan + 1]; ++phase, ++number) {
+      for (std::int32_t phase = all.first_phase[plan]; phase < all.first_phase[plan + 1]; ++phase) {
         for (std::int32_t s = all.phases[phase].first.front(); s < all.phases[phase].first.back(); ++s) {
           if (counted[s]) continue;
           counted[s] = true;
-          add_stretch(s, actions_[number]->stage);
+          add_stretch(s, actions_[a + all.stretches[s].action]->stage);
         }
       }
     }

@@ -3,6 +3,7 @@
 // time saved on an action that is not on it saves nothing.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "schedules/dependencies/dependencies.h"
@@ -22,6 +23,12 @@ struct CriticalStep {
   /// why it waited for the step before it (kIssue for the first step, which starts at 0)
   Reason reason = Reason::kIssue;
 };
+
+/// Returns the step's action, or both actions of the overlapped pair that it begins.
+inline std::span<const Action> actions_of(const Schedule& schedule, const CriticalStep& step) {
+  const Action& first = schedule.ranks[step.rank][step.position];
+  return {&first, first.overlaps_next ? 2U : 1U};
+}
 
 /// Returns [step of the path] its share of the makespan: the time up to the start of the next step, or its own end. All
 /// shares together are the makespan.

@@ -1,42 +1,48 @@
 #include "simulator/path/exposed.h"
 
 #include <algorithm>
+#include <span>
 
+#include "schedules/phases.h"
 #include "traces/idle_causes.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// The durations of the segments of an action, or of a pair of them.
+/// The durations of the segments of an action, or of an overlapped pair, that decide how long it lasts.
 struct SegmentTimes {
   SimTime computing{0};
   std::array<SimTime, kGroupCount> collectives{};
   SimTime sum{0};
 };
 
-void add_segments(SegmentTimes& parts, const CostTable& costs, const Action& action) {
-  SimTime blocking{0};
-  SimTime beside_sum{0};
-  std::array<SimTime, kGroupCount> beside{};
-  for (const Segment& segment : segments_of(costs, action)) {
-    const SimTime time = to_sim_time(segment.seconds);
-    const bool computes = segment.kind == Segment::Kind::kCompute;
-    if (segment.beside) {
-      beside[static_cast<std::size_t>(segment.group)] += time;
-      beside_sum += time;
-      continue;
+SegmentTimes segment_times(const CostTable& costs, std::span<const Action> actions) {
+  SegmentTimes parts;
+  for (const CostPhase& phase : phases_of(costs, actions)) {
+    SimTime blocking{0}, beside_sum{0};
+    std::array<SimTime, kGroupCount> beside{};
+    for (const LaneSegment& of : phase.blocking) {
+      const Segment& segment = *of.segment;
+      const SimTime time = to_sim_time(segment.seconds);
+      const bool computes = segment.kind == Segment::Kind::kCompute;
+      (computes ? parts.computing : parts.collectives[static_cast<std::size_t>(segment.group)]) += time;
+      blocking += time;
     }
-    (computes ? parts.computing : parts.collectives[static_cast<std::size_t>(segment.group)]) += time;
-    blocking += time;
+    for (const LaneSegment& of : phase.beside) {
+      const SimTime time = to_sim_time(of.segment->seconds);
+      beside[static_cast<std::size_t>(of.segment->group)] += time;
+      beside_sum += time;
+    }
+    parts.sum += std::max(blocking, beside_sum);
+    // The time by which the collectives outlast the rest belongs to those that ran last.
+    SimTime outlasting = std::max(SimTime{0}, beside_sum - blocking);
+    for (std::size_t group = kGroupCount; group-- > 0;) {
+      const SimTime shown = std::min(outlasting, beside[group]);
+      parts.collectives[group] += shown;
+      outlasting -= shown;
+    }
   }
-  parts.sum += std::max(blocking, beside_sum);
-  // The time by which the collectives outlast the rest belongs to those that ran last.
-  SimTime outlasting = std::max(SimTime{0}, beside_sum - blocking);
-  for (std::size_t group = kGroupCount; group-- > 0;) {
-    const SimTime shown = std::min(outlasting, beside[group]);
-    parts.collectives[group] += shown;
-    outlasting -= shown;
-  }
+  return parts;
 }
 
 /// Divides `time` in proportion to the parts.
@@ -115,11 +121,10 @@ std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline&
     const std::vector<Span>& spans = predicted.ranks[r].spans;
     for (std::size_t i = 0; i < spans.size(); ++i) {
       if (spans[i].stream != Stream::kCompute) continue;
-      SegmentTimes parts;
       const SimTime time = spans[i].end - spans[i].start;
-      add_segments(parts, costs, spans[i].action);
-      if (spans[i].action.overlaps_next) add_segments(parts, costs, spans[++i].action);
-      add_divided(ranks[r], parts, time);
+      std::vector<Action> actions{spans[i].action};
+      if (spans[i].action.overlaps_next) actions.push_back(spans[++i].action);
+      add_divided(ranks[r], segment_times(costs, actions), time);
     }
     for (int cause = 0; cause < kIdleCauseCount; ++cause) {
       const SimTime time = idle[r][static_cast<std::size_t>(cause)];
@@ -163,11 +168,7 @@ std::vector<ExposedTime> exposed_on_path(const Schedule& lowered, const CostTabl
       cause_of(exposed, step.action.op) += time;
       continue;
     }
-    const std::vector<Action>& actions = lowered.ranks[step.rank];
-    SegmentTimes parts;
-    add_segments(parts, costs, actions[step.position]);
-    if (actions[step.position].overlaps_next) add_segments(parts, costs, actions[step.position + 1]);
-    add_divided(exposed, parts, time);
+    add_divided(exposed, segment_times(costs, actions_of(lowered, step)), time);
   }
   return ranks;
 }

@@ -1,16 +1,24 @@
 #include "simulator/path/path_length.h"
 
 #include <algorithm>
+#include <span>
+
+#include "schedules/phases.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// Returns duration_of (schedules/cost_table.h), not rounded.
-Seconds seconds_of(const CostTable& costs, const Action& action) {
-  Seconds blocking{0};
-  Seconds beside{0};
-  for (const Segment& segment : segments_of(costs, action)) (segment.beside ? beside : blocking) += segment.seconds;
-  return std::max(blocking, beside);
+/// Returns how long an action or an overlapped pair lasts, not rounded.
+Seconds seconds_of(const CostTable& costs, std::span<const Action> actions) {
+  const auto sum_of = [](const std::vector<LaneSegment>& lane) {
+    Seconds sum{0};
+    for (const LaneSegment& of : lane) sum += of.segment->seconds;
+    return sum;
+  };
+  Seconds lasts{0};
+  for (const CostPhase& phase : phases_of(costs, actions))
+    lasts += std::max(sum_of(phase.blocking), sum_of(phase.beside));
+  return lasts;
 }
 
 /// Returns the duration of a collective of copies, which lasts as long as the longest of them.
@@ -20,7 +28,7 @@ Seconds reduction_of(const Schedule& lowered, const CostTable& costs, Action act
   for (std::int32_t stage = 0; stage < static_cast<std::int32_t>(lowered.stages.size()); ++stage) {
     if (lowered.stages[stage].model_part != model_part) continue;
     action.stage = stage;
-    longest = std::max(longest, seconds_of(costs, action));
+    longest = std::max(longest, seconds_of(costs, {&action, 1}));
   }
   return longest;
 }
@@ -53,9 +61,7 @@ Seconds path_length(const Schedule& lowered, const CostTable& costs, const std::
     } else if (op == Op::kReduceGrad) {
       length += reduction_of(lowered, costs, step.action);
     } else {
-      const std::vector<Action>& actions = lowered.ranks[step.rank];
-      length += seconds_of(costs, actions[step.position]);
-      if (actions[step.position].overlaps_next) length += seconds_of(costs, actions[step.position + 1]);
+      length += seconds_of(costs, actions_of(lowered, step));
     }
   }
   return length;

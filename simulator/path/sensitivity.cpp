@@ -7,17 +7,6 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// The two actions of an overlapped pair are one step, which lasts as long as both together.
-void add_compute(SensitivitySums& sums, const Schedule& lowered, const CostTable& costs, const CriticalStep& step,
-                 Seconds added) {
-  const std::vector<Action>& actions = lowered.ranks[step.rank];
-  const std::size_t first = step.position;
-  if (!actions[first].overlaps_next) return sums.add(actions[first], added);
-  const Seconds of_first = std::min(added, to_seconds(duration_of(costs, actions[first])));
-  sums.add(actions[first], of_first);
-  sums.add(actions[first + 1], added - of_first);
-}
-
 void add_message(SensitivitySums& sums, const Schedule& lowered, const StageNeighbors& neighbors,
                  const CostTable& costs, const CriticalStep& step, Seconds added) {
   const bool forward = step.action.op == Op::kSendActivation;
@@ -42,7 +31,7 @@ Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, cons
     const Seconds added = to_seconds(all_added[i]);
     const Op op = step.action.op;
     if (is_compute(op)) {
-      add_compute(sums, lowered, costs, step, added);
+      sums.add(actions_of(lowered, step), added);
     } else if (is_send(op)) {
       add_message(sums, lowered, neighbors, costs, step, added);
     } else if (op == Op::kUnshard || op == Op::kReduceGrad) {

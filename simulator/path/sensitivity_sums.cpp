@@ -1,31 +1,41 @@
 #include "simulator/path/sensitivity_sums.h"
 
+#include <algorithm>
+
+#include "schedules/phases.h"
+
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// The parts of an action's time: its computing and the collectives that block it, or those that run beside it and
-/// outlast it.
+/// The parts of the time of an action or of a pair: in each phase those of the longer lane.
 struct SegmentShares {
-  double computing = 0;
+  std::array<double, 2> computing{};  ///< [action]
   std::array<std::array<double, kPricedCollectiveCount>, kGroupCount> collectives{};
   double sum = 0;
 };
 
-SegmentShares parts_of(const CostTable& costs, const Action& action) {
-  SegmentShares blocking;
-  SegmentShares beside;
-  for (const Segment& segment : segments_of(costs, action)) {
-    SegmentShares& parts = segment.beside ? beside : blocking;
-    const double seconds = segment.seconds.count();
-    parts.sum += seconds;
-    if (segment.kind == Segment::Kind::kCompute) {
-      parts.computing += seconds;
-    } else {
-      parts.collectives[static_cast<std::size_t>(segment.group)][static_cast<std::size_t>(segment.collective)] +=
-          seconds;
+double sum_of(const std::vector<LaneSegment>& lane) {
+  double sum = 0;
+  for (const LaneSegment& of : lane) sum += of.segment->seconds.count();
+  return sum;
+}
+
+SegmentShares shares_of(const CostTable& costs, std::span<const Action> actions) {
+  SegmentShares shares;
+  for (const CostPhase& phase : phases_of(costs, actions)) {
+    const double blocking = sum_of(phase.blocking), beside = sum_of(phase.beside);
+    shares.sum += std::max(blocking, beside);
+    for (const LaneSegment& of : beside > blocking ? phase.beside : phase.blocking) {
+      const Segment& segment = *of.segment;
+      double& share =
+          segment.kind == Segment::Kind::kCompute
+              ? shares.computing[of.action]
+              : shares
+                    .collectives[static_cast<std::size_t>(segment.group)][static_cast<std::size_t>(segment.collective)];
+      share += segment.seconds.count();
     }
   }
-  return beside.sum > blocking.sum ? beside : blocking;
+  return shares;
 }
 
 }  // namespace
@@ -36,25 +46,24 @@ SensitivitySums::SensitivitySums(const Schedule& lowered, const CostTable& costs
       neighbors_(stage_neighbors(lowered)),
       result_{.compute_by_stage = std::vector<Seconds>(lowered.stages.size(), Seconds{0})} {}
 
-/// Adds the collectives' part of `added`, divided as the action's segments are, and returns it.
-Seconds SensitivitySums::add_collectives(const Action& action, Seconds added) {
-  const SegmentShares parts = parts_of(costs_, action);
-  if (!(parts.sum > 0)) return Seconds{0};
-  for (std::size_t group = 0; group < kGroupCount; ++group) {
+void SensitivitySums::add(std::span<const Action> actions, Seconds seconds) {
+  const SegmentShares shares = shares_of(costs_, actions);
+  const double computing = shares.computing[0] + shares.computing[1];
+  const double exchanging = shares.sum > 0 ? 1 - computing / shares.sum : 0;
+  for (std::size_t group = 0; shares.sum > 0 && group < kGroupCount; ++group) {
     for (std::size_t kind = 0; kind < kPricedCollectiveCount; ++kind)
-      collectives_[group][kind] += parts.collectives[group][kind] / parts.sum * added;
+      collectives_[group][kind] += shares.collectives[group][kind] / shares.sum * seconds;
   }
-  return (1 - parts.computing / parts.sum) * added;
-}
-
-void SensitivitySums::add(const Action& action, Seconds seconds) {
-  const Seconds exchanged = add_collectives(action, seconds);
-  if (is_collective(action.op)) {
-    (action.op == Op::kUnshard ? result_.unshard : result_.reduction) += seconds;
+  const Action& first = actions.front();
+  if (is_collective(first.op)) {
+    (first.op == Op::kUnshard ? result_.unshard : result_.reduction) += seconds;
     return;
   }
-  result_.compute_by_stage[action.stage] += seconds - exchanged;
-  result_.group_collectives += exchanged;
+  result_.group_collectives += exchanging * seconds;
+  const Seconds computed = seconds - exchanging * seconds;
+  const Seconds of_second = computing > 0 ? shares.computing[1] / computing * computed : Seconds{0};
+  result_.compute_by_stage[first.stage] += computed - of_second;
+  result_.compute_by_stage[actions.back().stage] += of_second;
 }
 
 void SensitivitySums::add_inner(Group group, CollectiveKind kind, Seconds seconds) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -18,8 +19,10 @@ class SensitivitySums {
   /// The arguments must outlive it.
   SensitivitySums(const Schedule& lowered, const CostTable& costs);
 
-  /// Adds a compute action, OPTIMIZER_STEP or collective by itself, divided as its segments are.
-  void add(const Action& action, Seconds seconds);
+  /// Adds a compute action, OPTIMIZER_STEP or collective by itself, or the two actions of an overlapped pair. It is
+  /// divided as the segments that decide how long they last (schedules/phases.h).
+  void add(std::span<const Action> actions, Seconds seconds);
+  void add(const Action& action, Seconds seconds) { add({&action, 1}, seconds); }
   void add_computing(int stage, Seconds seconds) { result_.compute_by_stage[stage] += seconds; }
   /// Adds a collective inside an action.
   void add_inner(Group group, CollectiveKind kind, Seconds seconds);
@@ -31,8 +34,6 @@ class SensitivitySums {
   Sensitivity finish();
 
  private:
-  Seconds add_collectives(const Action& action, Seconds added);
-
   const Schedule& schedule_;
   const CostTable& costs_;
   StageNeighbors neighbors_;

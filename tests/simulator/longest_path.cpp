@@ -20,9 +20,9 @@ std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts&
   for (const auto& actions : schedule.ranks) {
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
-      SimTime time = is_send(action.op) ? transfer_of(costs, action).occupied : duration_of(costs, action);
-      if (action.overlaps_next) time += duration_of(costs, actions[i + 1]);
-      occupied.push_back(time);
+      occupied.push_back(action.overlaps_next ? pair_duration(costs, action, actions[i + 1])
+                         : is_send(action.op) ? transfer_of(costs, action).occupied
+                                              : duration_of(costs, action));
     }
   }
   for (const std::vector<std::int32_t>& members : joint.members) {

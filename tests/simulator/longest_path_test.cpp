@@ -17,7 +17,8 @@ namespace {
 /// Counts the actions whose start differs, for both send modes, in the recording pass or in the one that keeps starts
 /// only.
 int differences(const Schedule& schedule, std::uint64_t seed, int buckets = 0) {
-  const ActionCosts costs = convert_costs(schedule, random_costs(schedule, seed, buckets));
+  const CostTable given = with_exchanges(random_costs(schedule, seed, buckets), seed);
+  const ActionCosts costs = convert_costs(schedule, given);
   const ActionTable table(schedule);
   int count = 0;
   for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous}) {

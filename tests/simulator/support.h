@@ -59,6 +59,18 @@ inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
   return costs;
 }
 
+/// Adds a random exchange that blocks it to each F, B, I and W, in whole picoseconds.
+inline CostTable with_exchanges(CostTable costs, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (StageCosts& stage : costs.stages)
+    for (const Op op : {Op::kForward, Op::kBackward, Op::kInputGrad, Op::kWeightGrad})
+      stage.segments[static_cast<std::size_t>(op)][0].push_back(
+          {.kind = Segment::Kind::kCollective,
+           .seconds = Seconds{static_cast<double>(random() % 1000) * 1e-12},
+           .group = Group::kExpert});
+  return costs;
+}
+
 /// Returns random costs with offsets for that many buckets of each stage, in whole picoseconds, inside any of its
 /// backwards.
 inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed, int buckets) {

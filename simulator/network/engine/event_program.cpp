@@ -93,6 +93,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
   }
   for (std::size_t r = 0; r < lowered.ranks.size(); ++r) {
     bool follows = false;
+    const Action* before = nullptr;
     for (const Action& action : lowered.ranks[r]) {
       const auto id = static_cast<std::int32_t>(program.kind.size());
       program.rank.push_back(static_cast<std::int32_t>(r));
@@ -117,7 +118,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
         if (is_move(action.op)) rate = move_rate(costs, action);
       }
       if (follows) {
-        program.alone.back() += alone;
+        program.alone.back() = pair_duration(converted, *before, action);
         kind = EventKind::kFollower;
       }
       program.kind.push_back(kind);
@@ -126,6 +127,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
       program.rate.push_back(rate);
       program.arrival.push_back(arrival);
       follows = action.overlaps_next;
+      before = &action;
     }
   }
   follow_first_copies(program);

@@ -1,7 +1,10 @@
 #include "simulator/network/engine/stretches.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "schedules/phases.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
@@ -34,12 +37,12 @@ class Planner {
   }
 
   /// Makes the plan of an action, or of an overlapped pair, and returns its number.
-  std::int32_t plan(const std::vector<const Action*>& actions, const std::vector<SimTime>& inside) {
+  std::int32_t plan(std::span<const Action> actions, const std::vector<SimTime>& inside) {
     const auto number = static_cast<std::int32_t>(plans_.first_phase.size());
     plans_.first_phase.push_back(static_cast<std::int32_t>(plans_.phases.size()));
     SimTime base{0};
-    for (const Action* action : actions) {
-      Lanes lanes = lanes_of(*action, base);
+    for (const CostPhase& parts : phases_of(costs_, actions)) {
+      Lanes lanes = {lane_of(parts.blocking, actions, base), lane_of(parts.beside, actions, base)};
       const SimTime end = std::max(end_of(lanes[0], base), end_of(lanes[1], base));
       for (const SimTime moment : inside) {
         if (moment > base && moment <= end) cut(lanes[moment <= end_of(lanes[0], base) ? 0 : 1], moment);
@@ -69,16 +72,17 @@ class Planner {
 
   static SimTime end_of(const Lane& lane, SimTime base) { return lane.empty() ? base : lane.back().until; }
 
-  Lanes lanes_of(const Action& action, SimTime base) const {
-    Lanes lanes;
-    for (const Segment& segment : segments_of(costs_, action)) {
-      Lane& lane = lanes[segment.beside ? 1 : 0];
+  Lane lane_of(const std::vector<LaneSegment>& segments, std::span<const Action> actions, SimTime base) const {
+    Lane lane;
+    for (const LaneSegment& of : segments) {
+      const Segment& segment = *of.segment;
       Stretch stretch{.lasts = to_sim_time(segment.seconds),
+                      .action = of.action,
                       .computes = segment.kind == Segment::Kind::kCompute && !segment.beside};
       if (stretch.lasts == SimTime{0}) continue;
       stretch.until = end_of(lane, base) + stretch.lasts;
       if (segment.kind == Segment::Kind::kCollective) {
-        stretch.inner_class = class_of(action, segment);
+        stretch.inner_class = class_of(actions[of.action], segment);
         stretch.group = segment.group;
         stretch.kind = segment.collective;
         stretch.bytes_per_second = static_cast<double>(segment.bytes) / segment.seconds.count();
@@ -93,7 +97,7 @@ class Planner {
       lane.back().lasts += stretch.lasts;
       lane.back().until = stretch.until;
     }
-    return lanes;
+    return lane;
   }
 
   /// Ends a stretch of the lane at that moment.
@@ -145,16 +149,15 @@ Stretches stretches_of(const Schedule& lowered, const CostTable& costs, const Ne
       const auto id = static_cast<std::int32_t>(plan_of.size());
       plan_of.push_back(-1);
       if (!is_compute(actions[i].op) || (i > 0 && actions[i - 1].overlaps_next)) continue;
-      std::vector<const Action*> together{&actions[i]};
-      if (actions[i].overlaps_next) together.push_back(&actions[i + 1]);
-      if (std::ranges::none_of(together, [&](const Action* action) { return planner.needs_plan(*action); })) continue;
+      const std::span<const Action> together(&actions[i], actions[i].overlaps_next ? 2 : 1);
+      if (std::ranges::none_of(together, [&](const Action& action) { return planner.needs_plan(action); })) continue;
       any = true;
       if (const auto buckets = inside.find(id); buckets != inside.end()) {
         plan_of.back() = planner.plan(together, buckets->second);
         continue;
       }
       std::vector<Kind> kind;
-      for (const Action* action : together) kind.emplace_back(action->op, action->stage, action->part);
+      for (const Action& action : together) kind.emplace_back(action.op, action.stage, action.part);
       const auto [it, added] = known.try_emplace(std::move(kind), -1);
       if (added) it->second = planner.plan(together, {});
       plan_of.back() = it->second;

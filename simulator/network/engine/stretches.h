@@ -3,9 +3,9 @@
 //
 //   F of 3 s computing, 2 s all-reduce on a shared link    ->   blocking lane: {3 s computing}, {2 s flow}
 //
-// A phase is one action (an overlapped pair has two, one after the other). Its two lanes start together: one has the
-// segments that block the action, the other those that run beside them. The phase ends with the later lane. Stretches
-// last as the cost table says where nothing holds them up: their sum is the action's duration, to the picosecond.
+// Phases and lanes are those of schedules/phases.h: an action has one phase, the turns of an overlapped pair have one
+// each. Stretches last as the cost table says where nothing holds them up: phases then last as long as the action, or as
+// the pair, to the picosecond.
 
 #include <array>
 #include <cstdint>
@@ -24,6 +24,7 @@ inline constexpr std::int32_t kNoClass = -1;
 struct Stretch {
   SimTime lasts{0};                                  ///< duration alone; above 0
   SimTime until{0};                                  ///< its end if alone, from the start of the first phase
+  std::uint8_t action = 0;                           ///< of a pair: its first (0) or second (1) action
   std::int32_t inner_class = kNoClass;               ///< class of a collective that its group runs together
   double bytes_per_second = 0;                       ///< rate of such a collective alone, by its buffer
   Group group = Group::kTensor;                      ///< for a collective

@@ -206,8 +206,8 @@ TEST_CASE("a schedule with chunks of its own is planned with them, named or not"
   }
 }
 
-TEST_CASE("layouts whose micro-batches enter at both ends are planned, and their bound drops no winner") {
-  for (const std::string schedule : {"dualpipe", "chimera", "forward-only"}) {
+TEST_CASE("layouts whose micro-batches enter at both ends, or in overlapped pairs, lose no winner to their bound") {
+  for (const std::string schedule : {"dualpipe", "dualpipev", "chimera", "forward-only"}) {
     CAPTURE(schedule);
     const LayoutRequest request = parse_layout("pp=4,zero=1,schedule=" + schedule);
     Pricing pricing(small_gpt(), round_cluster(8), kShortTraining);

@@ -60,6 +60,29 @@ TEST_SUITE("unit") {
     CHECK(result.makespan == 10 * kSecond);
   }
 
+  TEST_CASE("an overlapped pair hides the exchanges of each action behind the compute of the other") {
+    // By itself F lasts 4 + 2 s, B 8 + 6 s; the pair max(4, 6) + max(8, 2) s.
+    CostTable costs = whole_costs(2, 4, 8);
+    for (StageCosts& stage : costs.stages) {
+      const auto add = [&stage](Op op, double seconds) {
+        stage.segments[static_cast<std::size_t>(op)].front().push_back(
+            {.kind = Segment::Kind::kCollective, .seconds = Seconds{seconds}, .group = Group::kExpert});
+      };
+      add(Op::kForward, 2);
+      add(Op::kBackward, 6);
+    }
+    const Schedule schedule = lower(parse_schedule("0F0 1F0 0F1&1B0 1F1 1B1 0B0 0B1\n"));
+    const Simulation result = simulate(schedule, costs);
+    CHECK(start(result, "0F1") == 12.0);
+    CHECK(end(result, "0F1") == 26.0);
+    CHECK(end(result, "1B0") == 26.0);
+    CHECK(result.makespan == 74 * kSecond);
+    CHECK(result.busy[0] == 74 * kSecond);
+    const Sensitivity sensitivity = sensitivity_of(schedule, costs, result.critical_path);
+    CHECK(sensitivity.group_collectives == Seconds{26});  // 2 s of the pair's exchanges are exposed
+    CHECK(sensitivity.compute_by_stage == std::vector{Seconds{28}, Seconds{20}});
+  }
+
   TEST_CASE("a channel takes one transfer after the other, and latency delays delivery only") {
     CostTable costs = whole_costs(2, 1, 2);
     costs.default_link = {.latency = Seconds{0.5}, .bytes_per_second = 1};

@@ -41,7 +41,26 @@ TEST_SUITE("stretches") {
     CHECK(cut.stretches[0].computes);
   }
 
-  TEST_CASE("a stretch ends where a bucket is complete, a pair is two phases") {
+  TEST_CASE("a pair of two stages is two phases, with the exchanges of each beside the compute of the other") {
+    const Schedule schedule = parse_schedule("0F0 1F0 0F1&1B0 1F1 1B1 0B0 0B1\n", "");
+    CostTable costs = whole_costs(2, 4, 8);
+    costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)].front().push_back(exchange(2));
+    costs.stages[1].segments[static_cast<std::size_t>(Op::kBackward)].front().push_back(exchange(6));
+    NetworkSpec network{.links = {{"port", 1}}, .routes = {{.uses = {{0, 1}}}}};
+    network.inner = {{.stage = 0, .replicas = {0}, .route = 0}, {.stage = 1, .replicas = {0}, .route = 0}};
+    const Stretches cut = stretches_of(schedule, costs, network, inner_classes(network), {});
+    const auto first = cut.first_phase[cut.plan_of[2]];
+    CHECK(cut.first_phase[cut.plan_of[2] + 1] == first + 2);
+    CHECK(lengths(cut, first, LaneKind::kBlocking) == Lengths{4 * kSecond});
+    CHECK(lengths(cut, first, LaneKind::kBeside) == Lengths{6 * kSecond});
+    CHECK(lengths(cut, first + 1, LaneKind::kBlocking) == Lengths{8 * kSecond});
+    CHECK(lengths(cut, first + 1, LaneKind::kBeside) == Lengths{2 * kSecond});
+    CHECK(cut.stretches[cut.phases[first].first[1]].action == 1);
+    CHECK(cut.stretches[cut.phases[first].first[1]].inner_class ==
+          inner_classes(network).number.at({1, Group::kTensor, CollectiveKind::kAllReduce}));
+  }
+
+  TEST_CASE("a stretch ends where a bucket is complete, a pair of one stage is two phases") {
     const Schedule schedule = parse_schedule("0F0&0F1 0B0 0B1\n", "");
     CostTable costs = whole_costs(1, 4, 2);
     costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)].front().push_back(exchange(1));
