@@ -1,6 +1,7 @@
 #include "executor/replay/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,11 +41,14 @@ class Replay {
     timeline_.spans.reserve(actions_.size());
     timeline_.memory.push_back({now(), seat_.pool->live_bytes()});
     for (std::size_t position = 0; position < actions_.size(); ++position) {
+      const PlacedReductions& reductions = reductions_at(position);
+      if (!reductions.inside.empty())
+        stage(actions_[position].stage).watch_buckets([&](int bucket) { reduce_inside(reductions, bucket); });
+      if (begins_pair(position))
+        perform_pair(position);
+      else if (position == 0 || !begins_pair(position - 1))
+        at_place(position, [&] { perform(position); });
       at_place(position, [&] {
-        const PlacedReductions& reductions = reductions_at(position);
-        if (!reductions.inside.empty())
-          stage(actions_[position].stage).watch_buckets([&](int bucket) { reduce_inside(reductions, bucket); });
-        perform(position);
         for (const std::size_t reduction : reductions.behind) reduce(reduction);
       });
     }
@@ -85,21 +89,23 @@ class Replay {
     return text;
   }
 
+  void open_span(const Action& action) {
+    timeline_.spans.push_back({.start = now(), .end = now(), .action = action, .stream = stream_of(action.op)});
+  }
+
   void perform(std::size_t position) {
     const Action& action = actions_[position];
-    timeline_.spans.push_back({.start = now(), .end = now(), .action = action, .stream = stream_of(action.op)});
+    open_span(action);
     switch (action.op) {
       case Op::kForward:
-        return forward(action);
       case Op::kBackward:
       case Op::kInputGrad:
-        return backward(action);
       case Op::kWeightGrad:
-        copies_.require_weights(action.stage);
-        return compute([&] { stage(action.stage).weight_grad(slice_of(action)); });
-      case Op::kRecompute:
-        copies_.require_weights(action.stage);
-        return compute([&] { stage(action.stage).recompute(slice_of(action)); });
+      case Op::kRecompute: {
+        Tensor input = input_of(action), output;
+        compute([&] { output = pass(action, std::move(input)); });
+        return deliver(action, std::move(output));
+      }
       case Op::kSendActivation:
         return send(action, leaving_activations_, plan_.neighbors.successor);
       case Op::kSendGradient:
@@ -127,23 +133,66 @@ class Replay {
     }
   }
 
-  void forward(const Action& action) {
-    Tensor input = take(arrived_activations_[slot(action)]);
-    Tensor output;
-    copies_.require_weights(action.stage);
-    compute([&] { output = stage(action.stage).forward(slice_of(action), std::move(input)); });
-    hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
+  /// True if an overlapped pair of passes begins at the position. An OPTIMIZER_STEP has its own turn in any case.
+  bool begins_pair(std::size_t position) const {
+    return actions_[position].overlaps_next && actions_[position].op != Op::kOptimizerStep &&
+           actions_[position + 1].op != Op::kOptimizerStep;
   }
 
-  void backward(const Action& action) {
-    Tensor gradient = take(arrived_gradients_[slot(action)]);
+  void perform_pair(std::size_t position) {
+    struct Part {
+      std::size_t position;
+      Tensor input, output;
+    };
+    std::array<Part, 2> parts{Part{.position = position}, Part{.position = position + 1}};
+    for (const Part& part : parts) open_span(actions_[part.position]);
+    for (Part& part : parts) at_place(part.position, [&] { part.input = input_of(actions_[part.position]); });
+    const auto work_of = [this](Part& part) {
+      return [this, &part] {
+        at_place(part.position, [&] { part.output = pass(actions_[part.position], std::move(part.input)); });
+      };
+    };
+    compute([&] { seat_.run_pair(actions_[position], actions_[position + 1], work_of(parts[0]), work_of(parts[1])); });
+    Span& first = timeline_.spans[position];
+    first.start = timeline_.spans.back().start;
+    first.end = timeline_.spans.back().end;
+    for (Part& part : parts) at_place(part.position, [&] { deliver(actions_[part.position], std::move(part.output)); });
+  }
+
+  /// Returns what a pass takes from a neighbouring stage, and waits for it and for the weights.
+  Tensor input_of(const Action& action) {
+    Tensor input;
+    if (action.op == Op::kForward) input = take(arrived_activations_[slot(action)]);
+    if (action.op == Op::kBackward || action.op == Op::kInputGrad) input = take(arrived_gradients_[slot(action)]);
     copies_.require_weights(action.stage);
-    compute([&] {
-      Stage& own = stage(action.stage);
-      gradient = action.op == Op::kBackward ? own.backward(slice_of(action), std::move(gradient))
-                                            : own.input_grad(slice_of(action), std::move(gradient));
-    });
-    hand_over(action, std::move(gradient), plan_.neighbors.predecessor, arrived_gradients_, leaving_gradients_);
+    return input;
+  }
+
+  /// Runs F, B, I, W or R and returns what the neighbouring stage takes of it.
+  Tensor pass(const Action& action, Tensor input) {
+    Stage& own = stage(action.stage);
+    const MicrobatchSlice of = slice_of(action);
+    switch (action.op) {
+      case Op::kForward:
+        return own.forward(of, std::move(input));
+      case Op::kBackward:
+        return own.backward(of, std::move(input));
+      case Op::kInputGrad:
+        return own.input_grad(of, std::move(input));
+      case Op::kWeightGrad:
+        own.weight_grad(of);
+        return {};
+      default:
+        own.recompute(of);
+        return {};
+    }
+  }
+
+  void deliver(const Action& action, Tensor output) {
+    if (action.op == Op::kForward)
+      hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
+    if (action.op == Op::kBackward || action.op == Op::kInputGrad)
+      hand_over(action, std::move(output), plan_.neighbors.predecessor, arrived_gradients_, leaving_gradients_);
   }
 
   /// Copies activations to the host's memory, or to the memory of the partner rank p-1-r.

@@ -7,8 +7,9 @@
 //
 // Compute runs inline. A send is posted and the loop goes on; a receive is posted into memory taken at that moment and
 // waited for by its consumer (stage_messages.h). Collectives among a stage's copies run beside the loop
-// (copy_collectives.h). The two actions of an overlapped pair run one after the other. OFFLOAD, RELOAD, EVICT and LOAD
-// copy inline: the tensors are in the other memory when the action ends.
+// (copy_collectives.h). The two actions of an overlapped pair start when the inputs of both are there, and both deliver
+// at the pair's end. OFFLOAD, RELOAD, EVICT and LOAD copy inline: the tensors are in the other memory when the action
+// ends.
 
 #include <functional>
 #include <vector>
@@ -22,6 +23,10 @@
 
 namespace plumb { inline namespace executor {
 
+/// Runs the two actions of an overlapped pair, whose works are given, and returns when both have ended.
+using PairRunner = std::function<void(const Action& first, const Action& second, const std::function<void()>& run_first,
+                                      const std::function<void()>& run_second)>;
+
 /// A rank of the grid with all that it replays with.
 struct ReplaySeat {
   GridCoordinates place;
@@ -33,6 +38,7 @@ struct ReplaySeat {
   Clock clock;                       ///< the transport's clock
   Communicator* everyone = nullptr;  ///< communicator of all ranks, for ReplayPolicy::agrees
   Communicator* tensor = nullptr;    ///< the tensor group, for messages between meshes of different shape
+  PairRunner run_pair;
   /// Returns the scale that all ranks agree on, from the whole model's gradients.
   std::function<StepScale(const GradientMeasure&)> settle;
   std::function<void(RankTimeline)> interrupted;  ///< receives the part of a replay that was done when it failed

@@ -11,6 +11,7 @@
 #include "executor/training/interruption.h"
 #include "executor/transport/communicator.h"
 #include "schedules/error.h"
+#include "schedules/phases.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -72,6 +73,16 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
                                                   spec.costs, *seat.sleeper, *seat.pool));
     replay_seat.stages[stage] = stages.back().get();
   }
+  replay_seat.run_pair = [&](const Action& first, const Action& second, const auto& run_first, const auto& run_second) {
+    const SimTime lasts = pair_duration(spec.costs, first, second);
+    const SimTime end =
+        seat.sleeper->now() + to_sim_time(to_seconds(lasts) / speed, "an overlapped pair at its rank's speed");
+    for (const auto& stage : stages) stage->set_in_pair(true);
+    run_first();
+    run_second();
+    for (const auto& stage : stages) stage->set_in_pair(false);
+    seat.sleeper->sleep_until(end);
+  };
   TimedRank result;
   try {
     for (int step = 0; step < spec.steps; ++step) {

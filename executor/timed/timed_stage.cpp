@@ -25,6 +25,7 @@ TimedStage::TimedStage(int stage, const TimedStageBytes& bytes, double speed, co
 }
 
 SimTime TimedStage::end_of(Op op, MicrobatchSlice of, SimTime start) const {
+  if (in_pair_) return start;
   const SimTime duration = duration_of(
       costs_, {.op = op, .part = static_cast<std::int16_t>(of.slice), .stage = stage_, .microbatch = of.microbatch});
   return start + to_sim_time(to_seconds(duration) / speed_, "an action at its rank's speed");

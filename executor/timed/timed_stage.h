@@ -30,6 +30,9 @@ class TimedStage : public Stage {
   TimedStage(int stage, const TimedStageBytes& bytes, double speed, const CostTable& costs, const Sleeper& sleeper,
              TensorPool& pool);
 
+  /// While it is set, operations take no time: the pair that they belong to has a duration of its own.
+  void set_in_pair(bool in_pair) { in_pair_ = in_pair; }
+
   void begin(std::int64_t) override {}
   Tensor forward(MicrobatchSlice of, Tensor input) override;
   void recompute(MicrobatchSlice of) override { wait(Op::kRecompute, of); }
@@ -63,6 +66,7 @@ class TimedStage : public Stage {
   const int stage_;
   const TimedStageBytes bytes_;
   const double speed_;
+  bool in_pair_ = false;
   const CostTable& costs_;
   const Sleeper& sleeper_;
   TensorPool& pool_;

@@ -49,6 +49,8 @@ class Rank {
              .clock = own.clock,
              .everyone = &everyone_,
              .tensor = tensor_.get(),
+             .run_pair = [this](const Action& first, const Action& second, const auto& run_first,
+                                const auto& run_second) { run_pair(first, second, run_first, run_second); },
              .settle = [this](const GradientMeasure& whole) { return settle(whole); },
              .interrupted = own.interrupted};
     if (spec.half == HalfFormat::kFp16) loss_scale_.scale = kFirstFp16LossScale;
@@ -169,12 +171,22 @@ class Rank {
     return {.time = SimTime(std::bit_cast<std::int64_t>(bits)), .ends = ends[0] > 0};
   }
 
+  /// Two passes of one stage share its workspace, so that they follow each other.
+  void run_pair(const Action& first, const Action& second, const std::function<void()>& run_first,
+                const std::function<void()>& run_second) {
+    if (first.stage != second.stage) return turns_.run(run_first, run_second);
+    run_first();
+    run_second();
+  }
+
   /// Returns the rank's group along one dimension of the grid; null if it is alone there.
-  std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
+  std::unique_ptr<Communicator> connect(const char* name, Group dimension) {
     std::vector<int> ranks = group_ranks(plan_.replay.grid, dimension, own_.world_rank);
     if (ranks.size() == 1) return nullptr;
-    return std::make_unique<Communicator>(*own_.transport, CommunicatorGroup{name, std::move(ranks)}, own_.world_rank,
-                                          own_.clock);
+    auto group = std::make_unique<Communicator>(*own_.transport, CommunicatorGroup{name, std::move(ranks)},
+                                                own_.world_rank, own_.clock);
+    group->take_turns(turns_);
+    return group;
   }
 
   void report_losses() {
@@ -240,6 +252,7 @@ class Rank {
   const TrainingPlan& plan_;
   const TrainingSeat& own_;
   const GridCoordinates place_;
+  Turns turns_;
   Communicator everyone_;
   std::unique_ptr<Communicator> tensor_, context_, expert_;  // null in a group of one
   ReplayGroups groups_;

@@ -64,6 +64,7 @@ Communicator::~Communicator() {
 }
 
 TransferTimes Communicator::run(const Collective& collective) {
+  if (turns_ != nullptr && turns_->are_two()) return wait(start(collective));
   buffer_bytes_[static_cast<std::size_t>(collective.op)] += static_cast<std::int64_t>(collective.values.size_bytes());
   std::int64_t number = 0;
   {
@@ -81,6 +82,13 @@ TransferTimes Communicator::run(const Collective& collective) {
 }
 
 CollectiveTicket Communicator::start(const Collective& collective) {
+  const CollectiveTicket ticket = begin(collective);
+  if (turns_ != nullptr && turns_->are_two()) turns_->give_away();
+  return ticket;
+}
+
+/// Hands a collective to the communicator's thread.
+CollectiveTicket Communicator::begin(const Collective& collective) {
   buffer_bytes_[static_cast<std::size_t>(collective.op)] += static_cast<std::int64_t>(collective.values.size_bytes());
   std::unique_lock lock(mutex_);
   const std::int64_t number = begun_++;

@@ -26,6 +26,7 @@
 
 #include "executor/transport/clock.h"
 #include "executor/transport/transport.h"
+#include "executor/transport/turns.h"
 
 namespace plumb { inline namespace executor {
 
@@ -54,6 +55,10 @@ class Communicator {
   /// Returns the bytes of the buffers (Collective::values) of all collectives so far, by CollectiveKind.
   const std::array<std::int64_t, kCollectiveKindCount>& buffer_bytes() const { return buffer_bytes_; }
 
+  /// While `turns` has two works, run() and start() give the turn away as soon as the collective is under way. It must
+  /// outlive the object.
+  void take_turns(Turns& turns) { turns_ = &turns; }
+
   /// Runs a collective behind all that were started. Throws RunError with the group, the rank and the collective if
   /// members disagree about what comes next or nothing moves any more, or RunAborted if another rank failed first.
   TransferTimes run(const Collective& collective);
@@ -74,6 +79,7 @@ class Communicator {
   };
   using StepsKey = std::tuple<CollectiveKind, int>;  // kind and root
 
+  CollectiveTicket begin(const Collective& collective);
   TransferTimes perform(const Collective& collective, std::int64_t number);
   const std::vector<CollectiveStep>& steps_of(const Collective& collective);
   void work();
@@ -84,6 +90,7 @@ class Communicator {
   const Clock clock_;
   const CollectiveAlgorithm algorithm_;
   const std::unique_ptr<PointToPoint> lines_;  // null in a group of one
+  Turns* turns_ = nullptr;
   std::array<std::int64_t, kCollectiveKindCount> buffer_bytes_{};
   std::map<StepsKey, std::vector<CollectiveStep>> steps_;
   std::vector<std::int64_t> bounds_;           // [members + 1] for a collective without bounds

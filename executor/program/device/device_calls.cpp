@@ -9,6 +9,7 @@
 #include "executor/program/device/joint_calls.h"
 #include "schedules/dependencies/dependencies.h"
 #include "schedules/error.h"
+#include "schedules/phases.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -175,6 +176,7 @@ class SchedulePlayer {
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
       const auto first_of_rank = static_cast<std::int32_t>(id);
       std::vector<std::int32_t> last(kDeviceStreamCount, -1);
+      const Action* paired = nullptr;  // the first action of the pair whose second comes now
       for (const Action& action : schedule_.ranks[rank]) {
         Node& node = nodes_[id];
         node.action = action;
@@ -186,7 +188,8 @@ class SchedulePlayer {
           node.latency = copy.latency;
         } else if (workers_[id] >= 0) {
           SimTime& duration = nodes_[static_cast<std::size_t>(workers_[id])].duration;
-          const SimTime own = duration_of(costs_, action);
+          const SimTime own = paired == nullptr ? duration_of(costs_, action)
+                                                : pair_duration(costs_, *paired, action) - duration_of(costs_, *paired);
           const bool meets_others =
               action.op == Op::kReduceGrad || action.op == Op::kUnshard || workers_[id] < first_of_rank;
           duration = meets_others ? std::max(duration, own) : duration + own;
@@ -198,6 +201,7 @@ class SchedulePlayer {
           if (before >= 0 && before != workers_[id]) connect(before, {.to = workers_[id]});
           before = workers_[id];
         }
+        paired = action.overlaps_next ? &action : nullptr;
         ++id;
       }
     }

@@ -20,11 +20,12 @@ enum class DeviceStream : std::uint8_t {
   kSendGradient,    ///< SEND_B
   kReduce,          ///< REDUCE_GRAD, UNSHARD
   kCopy,            ///< OFFLOAD, RELOAD, EVICT, LOAD
+  kExchange,        ///< exchanges of one action of an overlapped pair beside the other's kernels
   // Streams of a rank on a device of its own (world_calls.h). Elsewhere a message is only the sender's call.
   kReceiveActivation,  ///< RECV_F
   kReceiveGradient,    ///< RECV_B
 };
-inline constexpr int kDeviceStreamCount = 7;
+inline constexpr int kDeviceStreamCount = 8;
 
 /// A stream of a rank.
 struct DeviceLane {

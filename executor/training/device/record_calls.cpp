@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/program/calls/interleaved_pieces.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
@@ -61,18 +62,33 @@ class CallsRecording {
   /// Records a call on all ranks that are here: those of one pipeline rank, or of copies of a stage that do something
   /// together.
   void record_call(std::size_t index) {
-    std::map<int, CallRecorder> parts;  // by rank of the world
+    std::map<int, std::vector<CallRecorder>> parts;  // by rank of the world; two for a pair whose actions take turns
     for (int lane = 0; lane < world_.lanes(); ++lane)
-      for (const PlacedAction& placed : in_.calls[index])
-        if (is_here(static_cast<std::size_t>(placed.rank), lane))
-          perform(parts[world_.rank_of(placed.rank, lane)], placed, index, lane);
+      for (const PlacedAction& placed : in_.calls[index]) {
+        if (!is_here(static_cast<std::size_t>(placed.rank), lane)) continue;
+        std::vector<CallRecorder>& own = parts[world_.rank_of(placed.rank, lane)];
+        if (own.empty() || takes_turns(placed)) own.emplace_back();
+        perform(own.back(), placed, index, lane);
+      }
     std::map<int, std::vector<RecordedPiece>> pieces;
     std::size_t most = 0;
-    for (auto& [rank, recorder] : parts) most = std::max(most, (pieces[rank] = recorder.take()).size());
+    for (auto& [rank, own] : parts) {
+      pieces[rank] = own.size() == 1 ? own[0].take() : interleaved_pieces(own[0].take(), own[1].take());
+      most = std::max(most, pieces[rank].size());
+    }
     for (auto& [rank, own] : pieces) {
       if (in_.calls[index].front().action.op == Op::kOptimizerStep) own.resize(most);  // shares have parts as they are
       recorded_.add(index, track_of(rank, in_.program.calls[index].stream), std::move(own));
     }
+  }
+
+  /// True for the second action of an overlapped pair of passes of two stages.
+  bool takes_turns(const PlacedAction& placed) const {
+    const ActionPlace at = place_of(ids_, placed.id);
+    if (at.position == 0) return false;
+    const Action& before =
+        schedule_.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.position) - 1];
+    return before.overlaps_next && before.stage != placed.action.stage;
   }
 
   void record_joint_step(std::size_t index) {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -209,6 +210,26 @@ TEST_CASE("what is started goes on beside its rank, in the order in which it was
     });
     CHECK(errors == std::vector<std::string>{});
   }
+}
+
+TEST_CASE("a collective of one work goes on while the other of two works that take turns computes") {
+  std::atomic<bool> other_has_computed = false;
+  MemberBuffers buffers = filled_buffers(2, 100);
+  const std::vector<float> sum = summed(buffers);
+  const auto errors = as_members(2, CollectiveAlgorithm::kRing, [&](Communicator& communicator) {
+    Turns turns;
+    communicator.take_turns(turns);
+    std::vector<float>& own = buffers[static_cast<std::size_t>(communicator.member())];
+    if (communicator.member() == 0) {
+      // The other member comes only when the second work has computed, so that the first must not wait before.
+      turns.run([&] { communicator.run(all_reduce(own)); }, [&] { other_has_computed = true; });
+    } else {
+      while (!other_has_computed) std::this_thread::yield();
+      communicator.run(all_reduce(own));
+    }
+  });
+  CHECK(errors.empty());
+  for (const auto& buffer : buffers) CHECK(buffer == sum);
 }
 
 TEST_CASE("a collective waits for the member that comes last") {
