@@ -9,7 +9,7 @@
 //     B: 8 s computing, 6 s all-to-all            6 + 8 = 14 s, while the two by themselves last 20 s
 //
 // So DeepSeek-V3 hides the exchanges of its experts (DeepSeek-AI 2024, section 3.2.1). A cost table's segments are sums
-// over a stage's layers. In a run the two actions take turns, exchange by exchange (executor/transport/turns.h): with n
+// over a stage's layers. In a run the two actions take turns, exchange by exchange (executor/transport/pair_turns.h): with n
 // exchanges spread evenly, all but the first and the last n-th of the collectives have compute of the other beside them.
 
 #include <cstdint>

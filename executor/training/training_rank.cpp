@@ -252,7 +252,7 @@ class Rank {
   const TrainingPlan& plan_;
   const TrainingSeat& own_;
   const GridCoordinates place_;
-  Turns turns_;
+  PairTurns turns_;
   Communicator everyone_;
   std::unique_ptr<Communicator> tensor_, context_, expert_;  // null in a group of one
   ReplayGroups groups_;

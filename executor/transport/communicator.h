@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "executor/transport/clock.h"
+#include "executor/transport/pair_turns.h"
 #include "executor/transport/transport.h"
-#include "executor/transport/turns.h"
 
 namespace plumb { inline namespace executor {
 
@@ -57,7 +57,7 @@ class Communicator {
 
   /// While `turns` has two works, run() and start() give the turn away as soon as the collective is under way. It must
   /// outlive the object.
-  void take_turns(Turns& turns) { turns_ = &turns; }
+  void take_turns(PairTurns& turns) { turns_ = &turns; }
 
   /// Runs a collective behind all that were started. Throws RunError with the group, the rank and the collective if
   /// members disagree about what comes next or nothing moves any more, or RunAborted if another rank failed first.
@@ -90,7 +90,7 @@ class Communicator {
   const Clock clock_;
   const CollectiveAlgorithm algorithm_;
   const std::unique_ptr<PointToPoint> lines_;  // null in a group of one
-  Turns* turns_ = nullptr;
+  PairTurns* turns_ = nullptr;
   std::array<std::int64_t, kCollectiveKindCount> buffer_bytes_{};
   std::map<StepsKey, std::vector<CollectiveStep>> steps_;
   std::vector<std::int64_t> bounds_;           // [members + 1] for a collective without bounds

@@ -12,10 +12,11 @@ namespace {
 /// One micro-batch shows the operations of an order unless micro-batches enter at both ends: such schedules show all of
 /// theirs with two a rank.
 Skeleton skeleton_of(const Layout& layout) {
-  const bool both_ends = catalogue_entry(layout.schedule).both_ends;
-  Skeleton skeleton{.schedule = order_of(layout, both_ends ? 2 * layout.pipeline : 1)};
+  const CatalogueEntry& entry = catalogue_entry(layout.schedule);
+  Skeleton skeleton{.schedule = order_of(layout, entry.both_ends ? 2 * layout.pipeline : 1)};
   skeleton.order = stage_order(skeleton.schedule);
   skeleton.bound = bound_order(skeleton.schedule);
+  skeleton.bound.pairs = entry.pairs;
   return skeleton;
 }
 

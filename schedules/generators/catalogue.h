@@ -43,6 +43,7 @@ struct CatalogueEntry {
   bool takes_vertical_sync = false;
   bool takes_memory = false;  ///< it takes ScheduleParameters::memory_ratio
   bool both_ends = false;     ///< micro-batches enter at both ends, and there are two at least: a stage has two copies
+  bool pairs = false;         ///< with enough micro-batches some actions are overlapped pairs
   bool repeats = true;        ///< its middle repeats (period_of)
   bool made_for_costs = false;  ///< it has another order for other ScheduleParameters::costs
   std::function<Schedule(const ScheduleParameters&)> make;

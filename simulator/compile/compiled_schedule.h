@@ -39,7 +39,7 @@ struct Step {
 struct StepKind {
   /// The actions that the step lasts for: two for an overlapped pair, none for a message or a copy.
   std::vector<Action> actions;
-  bool lasts_longest = false;  ///< they are a collective of copies, which lasts as long as the longest of them
+  bool lasts_longest = false;        ///< they are a collective of copies, which lasts as long as the longest of them
   std::array<bool, 2> recomputed{};  ///< [action] for B and I: an R of their micro-batch is listed
   bool occupies_rank = false;        ///< compute: `from` and `to` are its rank's register
   bool sends = false;

@@ -1,7 +1,7 @@
 #pragma once
 // The pieces of an overlapped pair's two actions as one call (schedules/phases.h). The actions take turns: each goes on
 // until its next exchange, which stands on a stream of its own beside the other's kernels. The cpu backend takes the
-// same turns (executor/transport/turns.h), so that a group's exchanges come in the same order on both.
+// same turns (executor/transport/pair_turns.h), so that a group's exchanges come in the same order on both.
 
 #include <vector>
 

@@ -39,6 +39,20 @@ TEST_CASE("interleaved 1F1B gives the gradients of one rank") {
     }
 }
 
+TEST_CASE("the two actions of an overlapped pair begin and end together") {
+  const RunSpec spec = spec_of(llama_model(4), make_schedule("dualpipe", {.ranks = 2, .microbatches = 4}));
+  int pairs = 0;
+  for (const RankTimeline& rank : run(spec).timelines.front().ranks)
+    for (std::size_t i = 0; i + 1 < rank.spans.size(); ++i) {
+      if (!rank.spans[i].action.overlaps_next) continue;
+      ++pairs;
+      CHECK(rank.spans[i].start == rank.spans[i + 1].start);
+      CHECK(rank.spans[i].end == rank.spans[i + 1].end);
+      CHECK(rank.spans[i].end > rank.spans[i].start);
+    }
+  CHECK(pairs > 0);
+}
+
 TEST_CASE("every synchronous schedule of the catalogue that trains gives the gradients of one rank") {
   const std::vector<Layer> model = llama_model(6);
   for (const CatalogueEntry& entry : catalogue()) {

@@ -217,7 +217,7 @@ TEST_CASE("a collective of one work goes on while the other of two works that ta
   MemberBuffers buffers = filled_buffers(2, 100);
   const std::vector<float> sum = summed(buffers);
   const auto errors = as_members(2, CollectiveAlgorithm::kRing, [&](Communicator& communicator) {
-    Turns turns;
+    PairTurns turns;
     communicator.take_turns(turns);
     std::vector<float>& own = buffers[static_cast<std::size_t>(communicator.member())];
     if (communicator.member() == 0) {

@@ -184,6 +184,17 @@ TEST_CASE("every schedule takes 13 ranks and 29 micro-batches, or names its cons
   }
 }
 
+TEST_CASE("the catalogue says which schedules have overlapped pairs") {
+  for (const CatalogueEntry& entry : catalogue()) {
+    CAPTURE(entry.name);
+    const Schedule schedule = entry.make({.ranks = 4, .microbatches = 16, .chunks = entry.takes_chunks ? 2 : 1});
+    const bool has_pairs = std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+      return std::ranges::any_of(actions, &Action::overlaps_next);
+    });
+    CHECK(has_pairs == entry.pairs);
+  }
+}
+
 TEST_CASE("interleaved with m not a multiple of p is valid where Megatron's cut tail deadlocks") {
   CHECK(validate(lower(make_schedule("interleaved", {.ranks = 4, .microbatches = 5, .chunks = 3}))).empty());
   CHECK(validate(lower(make_schedule("interleaved", {.ranks = 13, .microbatches = 29, .chunks = 3}))).empty());

@@ -79,8 +79,8 @@ TEST_SUITE("unit") {
     CHECK(result.makespan == 74 * kSecond);
     CHECK(result.busy[0] == 74 * kSecond);
     const Sensitivity sensitivity = sensitivity_of(schedule, costs, result.critical_path);
-    CHECK(sensitivity.group_collectives == Seconds{26});  // 2 s of the pair's exchanges are exposed
-    CHECK(sensitivity.compute_by_stage == std::vector{Seconds{28}, Seconds{20}});
+    CHECK(sensitivity.group_collectives == Seconds{30});  // the pair lasts 6 s of B's exchange and 8 s of its compute
+    CHECK(sensitivity.compute_by_stage == std::vector{Seconds{20}, Seconds{24}});
   }
 
   TEST_CASE("a channel takes one transfer after the other, and latency delays delivery only") {

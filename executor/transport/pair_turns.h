@@ -15,12 +15,12 @@
 
 namespace plumb { inline namespace executor {
 
-class Turns {
+class PairTurns {
  public:
-  Turns() = default;
-  ~Turns();
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
+  PairTurns() = default;
+  ~PairTurns();
+  PairTurns(const PairTurns&) = delete;
+  PairTurns& operator=(const PairTurns&) = delete;
 
   /// Runs both works and returns when both have ended. `first` begins, on the calling thread; `second` runs on a thread
   /// of this object. Throws the failure of the work that failed first.

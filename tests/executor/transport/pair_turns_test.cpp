@@ -1,4 +1,4 @@
-#include "executor/transport/turns.h"
+#include "executor/transport/pair_turns.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 namespace plumb::test {
 
 TEST_CASE("two works take turns where they give them away, and the one that is left goes on alone") {
-  Turns turns;
+  PairTurns turns;
   std::string order;
   for (int repeat = 0; repeat < 3; ++repeat) {
     order.clear();
@@ -33,14 +33,14 @@ TEST_CASE("two works take turns where they give them away, and the one that is l
 }
 
 TEST_CASE("a work that never gives its turn away ends before the other begins") {
-  Turns turns;
+  PairTurns turns;
   std::string order;
   turns.run([&] { order += "a"; }, [&] { order += "1"; });
   CHECK(order == "a1");
 }
 
 TEST_CASE("the failure of either work ends both, and is the one that is thrown") {
-  Turns turns;
+  PairTurns turns;
   std::string order;
   const auto failing = [] { throw std::runtime_error("broken"); };
   CHECK_THROWS_WITH_AS(turns.run(failing, [&] { order += "1"; }), "broken", std::runtime_error);

@@ -1,4 +1,4 @@
-#include "executor/transport/turns.h"
+#include "executor/transport/pair_turns.h"
 
 #include <cassert>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace executor {
 
-Turns::~Turns() {
+PairTurns::~PairTurns() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -16,14 +16,14 @@ Turns::~Turns() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Turns::run(const std::function<void()>& first, const std::function<void()>& second) {
+void PairTurns::run(const std::function<void()>& first, const std::function<void()>& second) {
   {
     const std::lock_guard lock(mutex_);
     assert(!is_under_way_[0] && !is_under_way_[1]);
     is_under_way_ = {true, true};
     turn_ = 0;
     second_ = &second;
-    if (!thread_.joinable()) thread_ = std::thread(&Turns::perform_second, this);
+    if (!thread_.joinable()) thread_ = std::thread(&PairTurns::perform_second, this);
   }
   perform(0, first);
   std::unique_lock lock(mutex_);
@@ -31,12 +31,12 @@ void Turns::run(const std::function<void()>& first, const std::function<void()>&
   if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
 }
 
-bool Turns::are_two() const {
+bool PairTurns::are_two() const {
   const std::lock_guard lock(mutex_);
   return is_under_way_[0] && is_under_way_[1];
 }
 
-void Turns::give_away() {
+void PairTurns::give_away() {
   std::unique_lock lock(mutex_);
   assert(is_under_way_[0] && is_under_way_[1]);
   const std::size_t own = turn_;
@@ -47,7 +47,7 @@ void Turns::give_away() {
 }
 
 /// Does a work whose turn it is. Behind its end the turn is the other's for good.
-void Turns::perform(std::size_t work, const std::function<void()>& of) {
+void PairTurns::perform(std::size_t work, const std::function<void()>& of) {
   std::exception_ptr failure;
   try {
     of();
@@ -64,7 +64,7 @@ void Turns::perform(std::size_t work, const std::function<void()>& of) {
 }
 
 /// The loop of the second works' thread.
-void Turns::perform_second() {
+void PairTurns::perform_second() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closing_ || (second_ != nullptr && turn_ == 1); });
