@@ -176,8 +176,9 @@ void add_validate(CLI::App& app, Chosen& chosen) {
                    "backend cpu: measure this machine for so many seconds first, and predict from that")
       ->check(above_zero());
   verb->add_option("--tolerance", arguments->tolerance_pct,
-                   "exit 1 if the step time is off by more than so many percent")
+                   "PASS if step time and memory are off by no more than so many percent (10); given: exit 1 otherwise")
       ->check(zero_or_more());
+  verb->add_flag("--verbose", arguments->verbose, "print each operation, rank and cause as well");
   add_json(verb, arguments->replay.json);
 }
 

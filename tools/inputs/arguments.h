@@ -242,7 +242,8 @@ struct ValidateArguments {
   std::string lanes;                    ///< a Chrome trace with both, rank by rank
   int repeat = 1;                       ///< runs, each from the beginning, whose steps are taken together
   double recalibrate_s = 0;             ///< backend cpu: seconds of measuring before predicting; 0: none
-  std::optional<double> tolerance_pct;  ///< exit 1 if the step time is further off
+  std::optional<double> tolerance_pct;  ///< of the verdict; given: exit 1 if it is FAIL or DISTURBED
+  bool verbose = false;                 ///< each operation, rank and cause
 };
 
 struct CalibrateArguments {

@@ -25,6 +25,7 @@
 #include "tools/machine/open_blas.h"
 #include "tools/reports/comparison_report.h"
 #include "tools/reports/table.h"
+#include "tools/reports/verdict.h"
 #include "tools/runs/cpu_run.h"
 #include "tools/runs/cuda_run.h"
 #include "tools/runs/lower_plan.h"
@@ -44,6 +45,7 @@ namespace {
 constexpr int kValidateSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
+constexpr double kTolerancePct = 10;                   ///< of the verdict without --tolerance
 constexpr Seconds kSpeedBudget{0.4};                   ///< before the run, and after it
 constexpr const char* kDefaultReshard = "all-gather";  ///< RunSpec's
 
@@ -247,29 +249,28 @@ int validate_verb(const ValidateArguments& arguments) {
                [&](const TextSink& take) { write_compared_trace(replayed.predicted, *nearest_to_median, take); });
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
+  const double tolerance_pct = arguments.tolerance_pct.value_or(kTolerancePct);
+  const Verdict verdict = verdict_of(comparison, replayed.predicted, replayed.machine, tolerance_pct);
   if (replay.json) {
-    nlohmann::ordered_json answer = {
-        {"title", replayed.title}, {"date", today()}, {"load", load}, {"machine", to_json(replayed.machine)}};
+    nlohmann::ordered_json answer = {{"title", replayed.title},
+                                     {"date", today()},
+                                     {"load", load},
+                                     {"machine", to_json(replayed.machine)},
+                                     {"verdict", to_json(verdict, tolerance_pct)}};
     answer.update(comparison_json(comparison, replayed.losses));
     print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{}; {}\n{}\n{}\n{}", replayed.title, load, to_text(replayed.machine),
-                             to_text(comparison, replayed.predicted), summary_text(comparison, replayed.losses)));
+    print_answer(fmt::format("{}\n{}; {}\n{}\n{}{}", to_text(verdict), replayed.title, load, to_text(replayed.machine),
+                             arguments.verbose ? to_text(comparison, replayed.predicted) + "\n" : "",
+                             summary_text(comparison, replayed.losses)));
+    if (!arguments.verbose) print_note("--verbose prints each operation, rank and cause");
   }
   if (!replayed.ended_by.empty()) {
     print_note(fmt::format("plumb: {} has ended this run: these are its first {} steps that count", replayed.ended_by,
                            replayed.measured.size()));
     return replayed.exit_code;
   }
-  const double off_pct = 100 * std::abs(error_ratio(comparison.step));
-  if (arguments.tolerance_pct && off_pct > *arguments.tolerance_pct) {
-    print_note(
-        fmt::format("plumb: the predicted step time is off by {:.1f} %, and the tolerance is {:g} %; the table "
-                    "of causes says by what",
-                    off_pct, *arguments.tolerance_pct));
-    return kInputFault;
-  }
-  return kDone;
+  return arguments.tolerance_pct && verdict.outcome != Outcome::kPass ? kInputFault : kDone;
 }
 
 }}  // namespace plumb::tools

@@ -19,6 +19,18 @@ std::string difference_text(const ComparedTime& time) {
   return (difference > SimTime{0} ? "+" : "") + time_text(difference);
 }
 
+std::string memory_text(std::int64_t bytes) {
+  constexpr std::array<std::pair<double, std::string_view>, 3> kUnits = {
+      {{1024.0 * 1024 * 1024, "GiB"}, {1024.0 * 1024, "MiB"}, {1024.0, "KiB"}}};
+  if (bytes == 0) return "-";
+  for (const auto& [unit, name] : kUnits) {
+    if (static_cast<double>(bytes) >= unit) return fmt::format("{:.4g} {}", static_cast<double>(bytes) / unit, name);
+  }
+  return fmt::format("{} B", bytes);
+}
+
+}  // namespace
+
 std::string cause_text(const ErrorCause& cause, const Timeline& timeline) {
   switch (cause.kind) {
     case ErrorCause::Kind::kOperation:
@@ -34,18 +46,6 @@ std::string cause_text(const ErrorCause& cause, const Timeline& timeline) {
   }
   return "?";
 }
-
-std::string memory_text(std::int64_t bytes) {
-  constexpr std::array<std::pair<double, std::string_view>, 3> kUnits = {
-      {{1024.0 * 1024 * 1024, "GiB"}, {1024.0 * 1024, "MiB"}, {1024.0, "KiB"}}};
-  if (bytes == 0) return "-";
-  for (const auto& [unit, name] : kUnits) {
-    if (static_cast<double>(bytes) >= unit) return fmt::format("{:.4g} {}", static_cast<double>(bytes) / unit, name);
-  }
-  return fmt::format("{} B", bytes);
-}
-
-}  // namespace
 
 std::string to_text(const Comparison& comparison, const Timeline& timeline) {
   std::string text = fmt::format("{:<30}{:>12}{:>12}{:>10}\n", timeline.title, "predicted", "measured", "error");
