@@ -34,30 +34,30 @@ CandidateQueue::CandidateQueue(Candidates& candidates, LayoutRequest only)
     : candidates_(candidates), only_(std::move(only)) {
   for (std::size_t index = 0; index < candidates.families().size(); ++index) {
     const Branch& family = candidates.families()[index];
-    if (agree(family_of(family.layout), only_)) put(family.bound, family.place, Level::kFamily, index);
+    if (agree(family_of(family.layout), only_)) put(family.value, family.place, Level::kFamily, index);
   }
 }
 
-void CandidateQueue::put(SimTime time, const TreePlace& place, Level level, std::size_t index) {
-  waiting_.emplace_back(time, place, level, index);
+void CandidateQueue::put(double value, const TreePlace& place, Level level, std::size_t index) {
+  waiting_.emplace_back(value, place, level, index);
   std::ranges::push_heap(waiting_, std::greater{});
 }
 
 void CandidateQueue::push(std::size_t index) {
   const Candidate& candidate = candidates_[index];
-  if (candidate.known != Known::kOut) put(candidate.time, candidate.place, Level::kCandidate, index);
+  if (candidate.known != Known::kOut) put(candidate.value, candidate.place, Level::kCandidate, index);
 }
 
 std::optional<std::size_t> CandidateQueue::take_first() {
   while (!waiting_.empty()) {
     std::ranges::pop_heap(waiting_, std::greater{});
-    const auto [time, place, level, index] = waiting_.back();
+    const auto [value, place, level, index] = waiting_.back();
     waiting_.pop_back();
     if (level == Level::kCandidate) return index;
     const IndexRange below = level == Level::kFamily ? candidates_.open_family(index) : candidates_.open_core(index);
     for (std::size_t each = below.first; each < below.end; ++each) {
       if (level == Level::kFamily)
-        put(candidates_.core(each).bound, candidates_.core(each).place, Level::kCore, each);
+        put(candidates_.core(each).value, candidates_.core(each).place, Level::kCore, each);
       else if (has_values(candidates_.layout(each), only_))
         push(each);
     }
@@ -65,9 +65,9 @@ std::optional<std::size_t> CandidateQueue::take_first() {
   return std::nullopt;
 }
 
-std::optional<SimTime> CandidateQueue::least() const {
+std::optional<double> CandidateQueue::least() const {
   if (waiting_.empty()) return std::nullopt;
-  return std::get<SimTime>(waiting_.front());
+  return std::get<double>(waiting_.front());
 }
 
 }}  // namespace plumb::planner

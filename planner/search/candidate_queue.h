@@ -1,5 +1,5 @@
 #pragma once
-// Candidates by the least that is known of their time; of equals the first in the order of the tree, the simplest.
+// Candidates by the least that is known of their value (search/objective.h); of equals the first in the order of the tree, the simplest.
 // Families and cores stand among them by their bounds, and are opened when their turn comes.
 //
 //   CandidateQueue waiting(candidates);
@@ -24,14 +24,14 @@ class CandidateQueue {
   void push(std::size_t index);
   /// Returns the first candidate; nothing if none is left.
   std::optional<std::size_t> take_first();
-  /// Returns a time below which no layout that waits can be; nothing if none waits.
-  std::optional<SimTime> least() const;
+  /// Returns a value below which no layout that waits can be; nothing if none waits.
+  std::optional<double> least() const;
 
  private:
   enum class Level : std::uint8_t { kFamily, kCore, kCandidate };
-  using Entry = std::tuple<SimTime, TreePlace, Level, std::size_t>;
+  using Entry = std::tuple<double, TreePlace, Level, std::size_t>;
 
-  void put(SimTime time, const TreePlace& place, Level level, std::size_t index);
+  void put(double value, const TreePlace& place, Level level, std::size_t index);
 
   Candidates& candidates_;
   LayoutRequest only_;

@@ -32,17 +32,20 @@ LayoutSpace space_for(LayoutSpace space, const std::optional<Schedule>& order) {
 
 }  // namespace
 
-Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order, bool complete)
+Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order, bool complete,
+                       Objective objective)
     : pricing_(pricing),
       order_(order),
       tree_(pricing, space_for(space, order), skeletons_),
       advisor_(pricing, space),
       work_(pricing),
+      objective_(std::move(objective)),
       complete_(complete) {
   families_.reserve(tree_.families().size());
   for (const Layout& family : tree_.families()) {
     const TreePlace place{static_cast<std::uint32_t>(families_.size()), 0, 0};
-    families_.push_back({.layout = family, .place = place, .bound = order_ ? SimTime{0} : bound_of_family(family)});
+    const SimTime bound = order_ ? SimTime{0} : bound_of_family(family);
+    families_.push_back({.layout = family, .place = place, .bound = bound, .value = objective_.bound(family, bound)});
   }
 }
 
@@ -82,6 +85,7 @@ IndexRange Candidates::open_family(std::size_t index) {
     branch.place[1] = static_cast<std::uint32_t>(cores_.size() - below.first);
     if (!order_)
       branch.bound = work_.lower_bound(work_.work(branch.layout), branch.layout, skeletons_.find(branch.layout)->bound);
+    branch.value = std::max(families_[index].value, objective_.bound(branch.layout, branch.bound));
     cores_.push_back(std::move(branch));
   }
   below.end = cores_.size();
@@ -92,7 +96,7 @@ IndexRange Candidates::open_family(std::size_t index) {
 IndexRange Candidates::open_core(std::size_t index) {
   if (cores_[index].below) return *cores_[index].below;
   IndexRange below{.first = candidates_.size()};
-  Candidate candidate{.place = cores_[index].place, .time = cores_[index].bound};
+  Candidate candidate{.place = cores_[index].place, .time = cores_[index].bound, .value = cores_[index].value};
   if (order_) candidate.known = Known::kPrivate;
   const bool too_large = !complete_ && !order_ && cannot_fit(cores_[index].layout);
   if (too_large) ++cores_too_large_;
@@ -141,13 +145,13 @@ void Candidates::learn_next(std::size_t index) {
   Candidate& candidate = candidates_[index];
   const Layout& layout = candidate.layout;
   if (candidate.known == Known::kWork) {
-    candidate.time = std::max(candidate.time, bound_by_stages(layout));
+    bound_below(candidate, bound_by_stages(layout));
     candidate.known = Known::kStages;
   } else if (candidate.known == Known::kStages) {
     PricedLayout priced = advisor_.price(layout);
     if (const auto shortfall = advisor_.shortfall_of(layout, priced)) return take_out(index, {.shortfall = shortfall});
     Evaluation evaluation = evaluate_sums(pricing_, layout, std::move(priced));
-    candidate.time = std::max(candidate.time, evaluation.simulation.makespan);
+    bound_below(candidate, evaluation.simulation.makespan);
     candidate.known = Known::kPrivate;
     priced_.emplace(index, std::move(evaluation.priced));
   } else {
@@ -157,9 +161,16 @@ void Candidates::learn_next(std::size_t index) {
       return take_out(index, {.shortfall = shortfall});
     if (auto reason = host_conflict(evaluation)) return take_out(index, {.reason = std::move(*reason)});
     candidate.time = evaluation.simulation.makespan;
+    candidate.value = objective_.value(evaluation);
     candidate.known = Known::kShared;
     evaluations_.emplace(index, std::move(evaluation));
   }
+}
+
+/// Notes that the candidate takes that time or longer.
+void Candidates::bound_below(Candidate& candidate, SimTime time) const {
+  candidate.time = std::max(candidate.time, time);
+  candidate.value = std::max(candidate.value, objective_.bound(candidate.layout, candidate.time));
 }
 
 Evaluation Candidates::on_shared_links(std::size_t index) {

@@ -17,6 +17,7 @@
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
 #include "planner/search/layout_tree.h"
+#include "planner/search/objective.h"
 #include "planner/search/skeletons.h"
 #include "planner/search/work_bound.h"
 
@@ -38,6 +39,7 @@ struct Candidate {
   Layout layout;
   TreePlace place{};
   SimTime time{0};
+  double value = 0;  ///< of the objective, as far as it is known
   Known known = Known::kWork;
 };
 
@@ -52,6 +54,7 @@ struct Branch {
   Layout layout;  ///< with the keys of its level
   TreePlace place{};
   SimTime bound{0};
+  double value = 0;                 ///< that no layout below it is below
   std::optional<IndexRange> below;  ///< what it was opened to
 };
 
@@ -60,7 +63,8 @@ class Candidates {
   /// A core whose layouts cannot fit (search/memory_bound.h) is not opened, unless candidates are to be complete. With an
   /// `order` of the user's own only layouts of its ranks, stages and micro-batches count; they have no bound, so
   /// that each is simulated. Throws SpecError if the space has another pp or v than the order.
-  Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order, bool complete = true);
+  Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order, bool complete = true,
+             Objective objective = {});
 
   const std::vector<Branch>& families() const { return families_; }
   const Branch& core(std::size_t index) const { return cores_[index]; }
@@ -107,6 +111,7 @@ class Candidates {
   void learn_next(std::size_t index);
   SimTime bound_of_family(const Layout& family);
   SimTime bound_by_stages(const Layout& layout);
+  void bound_below(Candidate& candidate, SimTime time) const;
   Evaluation on_shared_links(std::size_t index);
   std::optional<std::string> host_conflict(const Evaluation& evaluation) const;
   void take_out(std::size_t index, Out why);
@@ -120,6 +125,7 @@ class Candidates {
   std::vector<Branch> families_;
   std::vector<Branch> cores_;
   std::vector<Candidate> candidates_;
+  Objective objective_;
   bool complete_ = true;
   bool one_exists_ = false;
   std::int64_t cores_too_large_ = 0;

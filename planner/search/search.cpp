@@ -31,7 +31,7 @@ class Search {
       : pricing_(pricing),
         options_(options),
         order_(order),
-        candidates_(pricing, space, order, complete),
+        candidates_(pricing, space, order, complete, options.objective),
         waiting_(candidates_) {}
 
   SearchResult run() {
@@ -50,10 +50,10 @@ class Search {
   }
 
  private:
-  /// Takes up the least known time, until there are as many rows as are kept.
+  /// Takes up the least known value, until there are as many rows as are kept.
   void rank() {
     while (std::ssize(rows_) < options_.keep) {
-      const std::optional<SimTime> least = waiting_.least();
+      const std::optional<double> least = waiting_.least();
       if (least && has_to_stop()) {
         result_.stopped_at = least;
         result_.counts.evaluations_until_stop = candidates_.evaluations();
@@ -79,22 +79,22 @@ class Search {
 
   /// Ranks the layouts whose steps are known, on shared links. Where there are none, it goes on to the first that fits.
   void rank_what_is_known() {
-    std::vector<std::pair<SimTime, std::size_t>> known;
+    std::vector<std::pair<double, std::size_t>> known;
     for (std::size_t index = 0; index < candidates_.size(); ++index) {
       const Candidate& candidate = candidates_[index];
       if (candidate.known == Known::kPrivate || candidate.known == Known::kShared)
-        known.emplace_back(candidate.time, index);
+        known.emplace_back(candidate.value, index);
     }
     std::ranges::sort(known);
-    std::vector<std::pair<SimTime, std::size_t>> shared;
-    for (const auto& [time, index] : known) {
+    std::vector<std::pair<double, std::size_t>> shared;
+    for (const auto& [value, index] : known) {
       if (std::ssize(shared) == options_.keep || row_of(index)) continue;
       if (candidates_[index].known == Known::kPrivate) candidates_.learn_more(index);
       if (candidates_[index].known != Known::kShared) continue;
-      shared.emplace_back(candidates_[index].time, index);
+      shared.emplace_back(candidates_[index].value, index);
     }
     std::ranges::sort(shared);
-    for (const auto& [time, index] : shared)
+    for (const auto& [value, index] : shared)
       if (std::ssize(rows_) < options_.keep && !row_of(index)) add_row(index);
     while (rows_.empty()) {
       const auto index = waiting_.take_first();
@@ -108,7 +108,7 @@ class Search {
   void join_close_ones() {
     if (rows_.empty()) return;
     while (const auto index = waiting_.take_first()) {
-      if (!is_close_in_time(*index, rows_.back())) break;
+      if (!is_close_in_value(*index, rows_.back())) break;
       if (const auto row = row_of(*index)) join(*row, *index);
     }
   }
@@ -134,11 +134,11 @@ class Search {
 
   /// True if the candidate may take nearly the same as that row's.
   bool is_close(std::size_t index, std::size_t row) const {
-    return candidates_[index].known != Known::kOut && is_close_in_time(index, row);
+    return candidates_[index].known != Known::kOut && is_close_in_value(index, row);
   }
 
-  bool is_close_in_time(std::size_t index, std::size_t row) const {
-    return to_seconds(candidates_[index].time) <= (1 + kNearlyTheSame) * to_seconds(candidates_[row].time);
+  bool is_close_in_value(std::size_t index, std::size_t row) const {
+    return candidates_[index].value <= (1 + kNearlyTheSame) * candidates_[row].value;
   }
 
   void count() {

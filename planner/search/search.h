@@ -6,8 +6,8 @@
 //   SearchResult found = search_layouts(pricing, parse_layout_space("tp=2|4"), {.keep = 5});
 //   if (found.ranked.empty()) say(found.infeasible);
 //
-// The search always takes up the layout whose known time is the least, and learns more of it (search/candidates.h). A
-// layout whose step on shared links is the least that is known of any is the best one left. Only that step says what a
+// The search always takes up the layout whose known value is the least, and learns more of it (search/candidates.h). A
+// layout whose step on shared links has the least value that is known of any is the best one left. Only that step says what a
 // layout takes and whether it fits, with the stack's headroom of memory free. Equals rank in the order of the tree
 // (search/layout_tree.h), the simplest first.
 //
@@ -24,17 +24,18 @@
 
 #include "planner/evaluate/evaluation.h"
 #include "planner/search/layout_conflict.h"
+#include "planner/search/objective.h"
 #include "planner/search/other_values.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/layout_space.h"
-#include "schedules/time.h"
 
 namespace plumb { inline namespace planner {
 
-/// Share of a step by which a variant of a layout is longer at most.
+/// Share of its value by which a variant of a layout is above it at most.
 inline constexpr double kNearlyTheSame = 0.02;
 
 struct SearchOptions {
+  Objective objective;   ///< what is made least
   int keep = 10;         ///< families ranked
   bool by_key = false;   ///< find the best layout with each other value of each key
   bool explain = false;  ///< list every layout that lost, with the nearest change that fits for those that do not fit
@@ -60,14 +61,14 @@ struct SearchCounts {
 
 struct SearchResult {
   std::vector<Evaluation> ranked;  ///< the best of each family; empty: there is no feasible layout
-  /// [ranked] others of the family whose step, with links of their own, is at most kNearlyTheSame longer.
+  /// [ranked] others of the family whose value, with links of their own, is at most kNearlyTheSame above.
   std::vector<std::vector<Layout>> variants;
   std::vector<OtherValue> other_values;  ///< by key and value, with `by_key`
   std::vector<Rejection> conflicts;      ///< what cannot exist, or the framework does not run
   std::vector<Rejection> losers;         ///< all other layouts that are no rows, with `explain`
   SearchCounts counts;
-  /// A time below which no layout that is no row can be, where the search was stopped.
-  std::optional<SimTime> stopped_at;
+  /// A value below which no layout that is no row can be, where the search was stopped.
+  std::optional<double> stopped_at;
   std::string infeasible;  ///< where nothing is feasible: by how much, and the nearest change that helps
 };
 

@@ -94,13 +94,13 @@ std::string counts_text(const SearchCounts& counts) {
 
 /// Says how far the answer of a search that was stopped may be from the best.
 std::string stopped_text(const SearchResult& search) {
-  const SimTime best = search.ranked.front().simulation.makespan;
-  const double shorter = 1 - std::min(1.0, to_seconds(*search.stopped_at) / to_seconds(best));
+  const double best = seconds(search.ranked.front().simulation.makespan);
+  const double shorter = 1 - std::min(1.0, *search.stopped_at / best);
   return fmt::format(
       "the search was stopped behind {} evaluations (--effort {} repeats it): no layout takes less than {}, "
       "{:.3g} % less than the first row\n",
       search.counts.evaluations_until_stop, search.counts.evaluations_until_stop,
-      duration_text(to_seconds(std::min(best, *search.stopped_at)).count()), 100 * shorter);
+      duration_text(std::min(best, *search.stopped_at)), 100 * shorter);
 }
 
 std::string explanation_text(const PlannedQuestion& planned) {
@@ -161,8 +161,7 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
       planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
   document["stopped"] = nullptr;
   if (planned.search.stopped_at) {
-    document["stopped"] = {{"evaluations", c.evaluations_until_stop},
-                           {"no_step_below_s", to_seconds(*planned.search.stopped_at).count()}};
+    document["stopped"] = {{"evaluations", c.evaluations_until_stop}, {"no_step_below_s", *planned.search.stopped_at}};
   }
   document["counts"] = {{"families", c.families},     {"opened", c.opened}, {"kinds_too_large", c.cores_too_large},
                         {"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},

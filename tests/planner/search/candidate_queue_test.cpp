@@ -21,18 +21,18 @@ std::multiset<std::string> all_of(Candidates& candidates, CandidateQueue& queue)
 
 }  // namespace
 
-TEST_CASE("the queue gives the least time first, of equals the first in the tree, and every layout of the tree once") {
+TEST_CASE("the queue gives the least value first, of equals the first in the tree, and every layout of the tree once") {
   Pricing pricing(small_gpt(), round_cluster(4), kFewSamples);
   const std::optional<Schedule> own;
   Candidates candidates(pricing, {}, own);
   CandidateQueue queue(candidates);
-  std::pair<SimTime, TreePlace> before{SimTime{-1}, {}};
+  std::pair<double, TreePlace> before{-1, {}};
   std::multiset<std::string> taken;
   while (true) {
     const auto least = queue.least();
     const auto index = queue.take_first();
     if (!index) break;
-    const std::pair now{candidates[*index].time, candidates[*index].place};
+    const std::pair now{candidates[*index].value, candidates[*index].place};
     CHECK(*least <= now.first);
     CHECK(before < now);
     before = now;
