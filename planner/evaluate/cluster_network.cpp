@@ -224,8 +224,7 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
 
 NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const InnerGrids& groups,
                             const Schedule& lowered, const CostTable& costs, const NetworkOptions& options) {
-  const Topology topology = options.topology ? *options.topology : fabric_topology(fabric_spec(cluster));
-  const Fabric fabric = options.topology ? fabric_of(topology) : fabric_of(fabric_spec(cluster));
+  const Fabric fabric = options.topology ? fabric_of(*options.topology) : fabric_of(fabric_spec(cluster));
   for (const DegradedLinks& degraded : options.degraded) {
     if (options.topology && degraded.kind != DegradedLinks::Kind::kLink)
       throw SpecError(
@@ -245,7 +244,10 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
     }
   }
   // Prices are those of the whole network; only the ways are others.
-  if (!failed.empty()) network.routes = placed(without_links(fabric, topology, failed)).routes;
+  if (!failed.empty()) {
+    const Topology topology = options.topology ? *options.topology : fabric_topology(fabric_spec(cluster));
+    network.routes = placed(without_links(fabric, topology, failed)).routes;
+  }
   if (!options.share_links) {
     if (!options.degraded.empty()) {
       throw SpecError("links that share nothing cannot be degraded: let the links be shared");

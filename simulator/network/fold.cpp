@@ -1,12 +1,16 @@
 #include "simulator/network/fold.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <map>
 #include <numeric>
 #include <set>
-#include <tuple>
+#include <span>
+#include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include <boost/container_hash/hash.hpp>
 
 namespace plumb { inline namespace simulator {
 namespace {
@@ -18,8 +22,14 @@ struct Flow {
   Role role = Role::kChannel;
   std::int32_t source = 0;  ///< replica * stages + stage of a message or move, number of a collective
   std::int32_t route = kNoRoute;
-  std::vector<std::int64_t> what;  ///< key: role, stage, table or operation or group and kind, volume
-  std::vector<int> replicas;
+  int table = 0;  ///< of a channel
+  int what = 0;   ///< a number for each role, stage, table or operation or group and kind, volume
+  std::span<const int> replicas;
+};
+
+struct NumberedFlows {
+  std::vector<int> replicas;  ///< 0, 1, ...: those of channels point here
+  std::vector<Flow> flows;
 };
 
 /// Returns the tables of messages and moves.
@@ -34,17 +44,20 @@ auto channel_tables(Network& network) {
 template <typename Key>
 class Numbering {
  public:
-  int of(Key key) { return numbers_.try_emplace(std::move(key), static_cast<int>(numbers_.size())).first->second; }
+  int of(const Key& key) { return numbers_.try_emplace(key, static_cast<int>(numbers_.size())).first->second; }
   int count() const { return static_cast<int>(numbers_.size()); }
 
  private:
-  std::map<Key, int> numbers_;
+  std::unordered_map<Key, int, boost::hash<Key>> numbers_;
 };
 
-std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
+NumberedFlows flows_of(const NetworkSpec& network, int stages) {
   Numbering<std::pair<double, double>> volumes;
-  const auto code = [](auto value) { return static_cast<std::int64_t>(value); };
-  std::vector<Flow> flows;
+  Numbering<std::array<int, 5>> whats;
+  const auto code = [](auto value) { return static_cast<int>(value); };
+  NumberedFlows numbered{.replicas = std::vector<int>(network.replicas)};
+  std::iota(numbered.replicas.begin(), numbered.replicas.end(), 0);
+  std::vector<Flow>& flows = numbered.flows;
   const auto tables = channel_tables(network);
   for (std::size_t table = 0; table < tables.size(); ++table) {
     const std::vector<std::int32_t>& routes = *tables[table];
@@ -52,28 +65,30 @@ std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
       flows.push_back({.role = Role::kChannel,
                        .source = static_cast<std::int32_t>(i),
                        .route = routes[i],
-                       .what = {code(Role::kChannel), static_cast<int>(i) % stages, code(table)},
-                       .replicas = {static_cast<int>(i) / stages}});
+                       .table = code(table),
+                       .what = whats.of({code(Role::kChannel), code(i) % stages, code(table), 0, 0}),
+                       .replicas = {&numbered.replicas[i / stages], 1}});
     }
   }
   for (std::size_t i = 0; i < network.collectives.size(); ++i) {
     const CollectiveFlow& flow = network.collectives[i];
-    flows.push_back({.role = Role::kCollective,
-                     .source = static_cast<std::int32_t>(i),
-                     .route = flow.route,
-                     .what = {code(Role::kCollective), flow.stage, code(flow.op), volumes.of({flow.volume_ratio, 0})},
-                     .replicas = flow.replicas});
+    flows.push_back(
+        {.role = Role::kCollective,
+         .source = static_cast<std::int32_t>(i),
+         .route = flow.route,
+         .what = whats.of({code(Role::kCollective), flow.stage, code(flow.op), 0, volumes.of({flow.volume_ratio, 0})}),
+         .replicas = flow.replicas});
   }
   for (std::size_t i = 0; i < network.inner.size(); ++i) {
     const InnerCollective& flow = network.inner[i];
     flows.push_back({.role = Role::kInner,
                      .source = static_cast<std::int32_t>(i),
                      .route = flow.route,
-                     .what = {code(Role::kInner), flow.stage, code(flow.group), code(flow.kind),
-                              volumes.of({flow.volume_ratio, flow.most_bytes_per_second})},
+                     .what = whats.of({code(Role::kInner), flow.stage, code(flow.group), code(flow.kind),
+                                       volumes.of({flow.volume_ratio, flow.most_bytes_per_second})}),
                      .replicas = flow.replicas});
   }
-  return flows;
+  return numbered;
 }
 
 /// Returns the speeds of a replica's ranks.
@@ -83,10 +98,15 @@ std::vector<double> speeds_of(const NetworkSpec& network, int replica) {
   return {first, first + ranks};
 }
 
-/// Returns the sum of shares of one meaning, whatever their order.
-double sum_of(std::vector<double> shares) {
+/// Returns (class of flow, sum of its shares) by class, whatever the order of the shares.
+std::vector<std::pair<int, double>> load_of(std::vector<std::pair<int, double>> shares) {
   std::ranges::sort(shares);
-  return std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<std::pair<int, double>> load;
+  for (const auto& [flow, share] : shares) {
+    if (load.empty() || load.back().first != flow) load.emplace_back(flow, 0.0);
+    load.back().second += share;
+  }
+  return load;
 }
 
 /// Returns [link] the (route, share) of all routes that cross it.
@@ -124,15 +144,15 @@ AlikeClasses refine(const NetworkSpec& network, const std::vector<Flow>& flows, 
       std::ranges::sort(crossed);
       way_of[r] = ways.of({network.routes[r].weight, std::move(crossed)});
     }
-    Numbering<std::vector<std::int64_t>> of_flow;
+    Numbering<std::vector<int>> of_flow;
     std::vector<std::vector<int>> of_replica(network.replicas);
+    std::vector<int> key;  // what it is, its way, and its members
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      std::vector<std::int64_t> key = flows[f].what;
-      key.push_back(flows[f].route == kNoRoute ? -1 : way_of[flows[f].route]);
-      const auto members = static_cast<std::ptrdiff_t>(key.size());
+      key.assign({flows[f].what, flows[f].route == kNoRoute ? -1 : way_of[flows[f].route]});
+      const auto members = std::ssize(key);
       for (const int replica : flows[f].replicas) key.push_back(classes.of_replica[replica]);
       std::sort(key.begin() + members, key.end());
-      classes.of_flow[f] = of_flow.of(std::move(key));
+      classes.of_flow[f] = of_flow.of(key);
       for (const int replica : flows[f].replicas) of_replica[replica].push_back(classes.of_flow[f]);
     }
     classes.flows = of_flow.count();
@@ -144,13 +164,11 @@ AlikeClasses refine(const NetworkSpec& network, const std::vector<Flow>& flows, 
     }
     Numbering<std::pair<int, std::vector<std::pair<int, double>>>> next_links;
     for (std::size_t l = 0; l < network.links.size(); ++l) {
-      std::map<int, std::vector<double>> shares;  // [class of flow]
+      std::vector<std::pair<int, double>> shares;
       for (const auto& [route, share] : crossings[l]) {
-        for (const std::int32_t flow : flows_on[route]) shares[classes.of_flow[flow]].push_back(share);
+        for (const std::int32_t flow : flows_on[route]) shares.emplace_back(classes.of_flow[flow], share);
       }
-      std::vector<std::pair<int, double>> load;
-      for (const auto& [flow, parts] : shares) load.emplace_back(flow, sum_of(parts));
-      classes.of_link[l] = next_links.of({classes.of_link[l], std::move(load)});
+      classes.of_link[l] = next_links.of({classes.of_link[l], load_of(std::move(shares))});
     }
     const bool stable = next_replicas.count() == classes.replicas && next_links.count() == classes.links;
     classes.replicas = next_replicas.count();
@@ -163,7 +181,7 @@ AlikeClasses refine(const NetworkSpec& network, const std::vector<Flow>& flows, 
 
 AlikeClasses alike_classes(const NetworkSpec& network, int stages, const std::vector<int>& kinds) {
   if (network.replicas == 1) return {.of_replica = {0}, .replicas = 1};
-  return refine(network, flows_of(network, stages), kinds);
+  return refine(network, flows_of(network, stages).flows, kinds);
 }
 
 Fold folded(const NetworkSpec& network, int stages) {
@@ -174,7 +192,8 @@ Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes)
   std::vector<int> all(network.replicas);
   std::iota(all.begin(), all.end(), 0);
   if (network.replicas == 1) return {.network = network, .first_replica = all};
-  const std::vector<Flow> flows = flows_of(network, stages);
+  const NumberedFlows numbered = flows_of(network, stages);
+  const std::vector<Flow>& flows = numbered.flows;
   if (classes.replicas == network.replicas) return {.network = network, .first_replica = all};
 
   Fold fold{.network = {.replicas = classes.replicas, .collective_slowdown = network.collective_slowdown}};
@@ -193,13 +212,13 @@ Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes)
   }
 
   // These are the shares that each class of flows takes of one link of each class.
-  std::map<std::pair<int, int>, std::vector<double>> loads;  // by (class of flow, class of link)
+  std::vector<std::vector<std::pair<int, double>>> shares(classes.links);  // [class of link] by class of flow
   for (const Flow& flow : flows) {
     if (flow.route == kNoRoute) continue;
     const int own = classes.of_flow[&flow - flows.data()];
     for (const LinkUse& use : network.routes[flow.route].uses) {
       const int link = classes.of_link[use.link];
-      if (first_link[link] == use.link) loads[{own, link}].push_back(use.share);
+      if (first_link[link] == use.link) shares[link].emplace_back(own, use.share);
     }
   }
   std::vector<std::int32_t> route_of(classes.flows, kNoRoute);
@@ -209,9 +228,12 @@ Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes)
     route = static_cast<std::int32_t>(one.routes.size());
     one.routes.push_back({.weight = network.routes[flows[f].route].weight});
   }
-  for (const auto& [key, shares] : loads) one.routes[route_of[key.first]].uses.push_back({key.second, sum_of(shares)});
+  for (int link = 0; link < classes.links; ++link) {
+    for (const auto& [flow, share] : load_of(std::move(shares[link])))
+      one.routes[route_of[flow]].uses.push_back({link, share});
+  }
 
-  const auto standing_for = [&](const std::vector<int>& replicas) {
+  const auto standing_for = [&](std::span<const int> replicas) {
     std::set<int> members;
     for (const int replica : replicas) members.insert(classes.of_replica[replica]);
     return std::vector<int>(members.begin(), members.end());
@@ -226,7 +248,7 @@ Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes)
     const Flow& flow = flows[f];
     const std::int32_t route = route_of[classes.of_flow[f]];
     if (flow.role == Role::kChannel) {
-      std::vector<std::int32_t>& routes = *folded_tables[flow.what.back()];
+      std::vector<std::int32_t>& routes = *folded_tables[flow.table];
       routes[std::size_t(classes.of_replica[flow.replicas.front()]) * stages + flow.source % stages] = route;
     } else if (taken.insert(classes.of_flow[f]).second) {
       if (flow.role == Role::kCollective) {

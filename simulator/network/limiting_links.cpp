@@ -5,7 +5,6 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ constexpr double kAskedTolerance = 1e-9;
 
 /// The rate of the fastest transfer of each channel. Channels that follow one route in one direction (or collectives of
 /// one kind) are one channel.
-using RateOfChannel = std::map<std::pair<Op, std::int32_t>, double>;
+using RateOfChannel = std::map<Op, std::vector<double>>;  // [route]; 0: no channel follows it
 
 void raise(RateOfChannel& rates, Op op, std::int32_t route, double rate) {
   if (route == kNoRoute || rate <= 0) return;
@@ -29,8 +28,9 @@ void raise(RateOfChannel& rates, Op op, std::int32_t route, double rate) {
                     "bandwidth: give one",
                     op_name(op)));
   }
-  double& most = rates[{op, route}];
-  most = std::max(most, rate);
+  std::vector<double>& most = rates[op];
+  most.resize(std::max(most.size(), static_cast<std::size_t>(route) + 1));
+  most[route] = std::max(most[route], rate);
 }
 
 RateOfChannel channel_rates(const NetworkSpec& network, const Schedule& schedule, const CostTable& costs) {
@@ -115,27 +115,44 @@ class InnerDemand {
 
 void add_inner_demand(std::vector<double>& asked, const NetworkSpec& network, const Schedule& schedule,
                       const CostTable& costs) {
-  // by (link, rank, blocking or beside)
-  std::map<std::tuple<std::int32_t, int, int>, InnerDemand> demands;
+  struct Use {
+    std::array<int, 3> place;  // link, rank, blocking or beside
+    const InnerCollective* flow = nullptr;
+    double bytes_per_second = 0;
+  };
+  std::vector<Use> uses;
   for (const InnerCollective& flow : network.inner) {
     if (flow.route == kNoRoute) continue;
     const std::array<double, 2> rates = inner_rates(flow, costs);
     for (int beside = 0; beside < 2; ++beside) {
       if (rates[beside] == 0) continue;
       for (const LinkUse& use : network.routes[flow.route].uses) {
-        demands[{use.link, schedule.stages[flow.stage].rank, beside}].add(flow.replicas, rates[beside] * use.share);
+        uses.push_back({.place = {use.link, schedule.stages[flow.stage].rank, beside},
+                        .flow = &flow,
+                        .bytes_per_second = rates[beside] * use.share});
       }
     }
   }
-  for (const auto& [key, demand] : demands) asked[std::get<0>(key)] += demand.bytes_per_second();
+  std::ranges::stable_sort(uses, {}, &Use::place);
+  for (auto first = uses.begin(); first != uses.end();) {
+    InnerDemand demand;
+    auto use = first;
+    for (; use != uses.end() && use->place == first->place; ++use)
+      demand.add(use->flow->replicas, use->bytes_per_second);
+    asked[first->place.front()] += demand.bytes_per_second();
+    first = use;
+  }
 }
 
 }  // namespace
 
 std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
   std::vector<double> asked(network.links.size(), 0.0);
-  for (const auto& [channel, rate] : channel_rates(network, lowered, costs)) {
-    for (const LinkUse& use : network.routes[channel.second].uses) asked[use.link] += rate * use.share;
+  for (const auto& [op, rates] : channel_rates(network, lowered, costs)) {
+    for (std::size_t route = 0; route < rates.size(); ++route) {
+      if (rates[route] == 0) continue;
+      for (const LinkUse& use : network.routes[route].uses) asked[use.link] += rates[route] * use.share;
+    }
   }
   add_inner_demand(asked, network, lowered, costs);
   std::vector<bool> limiting;
