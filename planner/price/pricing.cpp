@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,24 +103,34 @@ TrainingSpec Pricing::training_in(const Layout& layout) const {
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {
-  const auto [it, added] = placements_.try_emplace(
-      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor, layout.shard});
-  if (!added) return it->second;
+  return placements_.of(
+      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor, layout.shard},
+      [&] { return placements_of(layout); });
+}
+
+Pricing::Placements Pricing::placements_of(const Layout& layout) const {
+  Placements placements;
   const ProcessGrid grid = grid_of(layout), experts = expert_grid_of(layout);
+  const int block = grid.tensor * grid.context * grid.data, node = cluster_.devices_per_node;
+  const int period = node / std::gcd(block, node);  // pipeline ranks after which devices stand at the same places
   for (int rank = 0; rank < grid.pipeline; ++rank) {
-    const auto worst = [&](const ProcessGrid& ranks, Group group) {
-      return worst_placement(ranks, group, rank, cluster_.devices_per_node);
-    };
-    it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
+    if (rank >= period) {
+      placements.inner.push_back(placements.inner[rank - period]);
+      placements.replicas.push_back(placements.replicas[rank - period]);
+      placements.expert_replicas.push_back(placements.expert_replicas[rank - period]);
+      continue;
+    }
+    const auto worst = [&](const ProcessGrid& ranks, Group group) { return worst_placement(ranks, group, rank, node); };
+    placements.inner.push_back({.tensor = worst(grid, Group::kTensor),
                                 .context = worst(grid, Group::kContext),
                                 .expert = worst(experts, Group::kContext)});
     const auto replicas = [&](const ProcessGrid& ranks) {
       return ReplicaGroups{.sharers = worst(ranks, Group::kContext), .copies = worst(ranks, Group::kData)};
     };
-    it->second.replicas.push_back(replicas(replica_grid_of(layout)));
-    it->second.expert_replicas.push_back(replicas(expert_replica_grid_of(layout)));
+    placements.replicas.push_back(replicas(replica_grid_of(layout)));
+    placements.expert_replicas.push_back(replicas(expert_replica_grid_of(layout)));
   }
-  return it->second;
+  return placements;
 }
 
 const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
@@ -141,9 +152,10 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
                                                  groups.expert.ranks_per_node,
                                                  rebuilds_cheap ? 1 : 0,
                                                  static_cast<std::int64_t>(layout.context_kind)};
-  const std::pair key(stack_key(layout), work_key);
-  const auto known = layer_prices_.find(key);
-  if (known != layer_prices_.end()) return known->second;
+  return layer_prices_.of({stack_key(layout), work_key}, [&] { return prices_of(layout, groups, rebuilds_cheap); });
+}
+
+std::vector<LayerPrice> Pricing::prices_of(const Layout& layout, const InnerGroups& groups, bool rebuilds_cheap) const {
   const StackSpec* stack = stack_of(layout);
   StackSpec of_kind;
   if (stack != nullptr && layout.context_kind != ContextKind::kOfStack) {
@@ -159,17 +171,19 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
   for (const Layer& layer : kinds_) {
     prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, stack, rebuilds_cheap));
   }
-  return layer_prices_.emplace(key, std::move(prices)).first->second;
+  return prices;
 }
 
 const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layout) {
   const bool sharded = layout.zero >= 1;
   const int shards = sharded ? state_shards(layout) : 1;
   const int expert_shards = sharded ? expert_state_shards(layout) : 1;
-  const std::pair key(stack_key(layout), std::array<std::int64_t, 5>{layout.tensor, layout.expert, layout.expert_tensor,
-                                                                     shards, expert_shards});
-  const auto known = layer_states_.find(key);
-  if (known != layer_states_.end()) return known->second;
+  return layer_states_.of(
+      {stack_key(layout), {layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards}},
+      [&] { return states_of(layout, shards, expert_shards); });
+}
+
+std::vector<Pricing::LayerState> Pricing::states_of(const Layout& layout, int shards, int expert_shards) const {
   const StackSpec* stack = stack_of(layout);
   const LayerWork work = work_of(training_, layout);
   const double bytes_per_second = cluster_.device.memory_bytes_per_second * cluster_.device.memory_efficiency;
@@ -192,36 +206,30 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
     }
     states.push_back(state);
   }
-  return layer_states_.emplace(key, std::move(states)).first->second;
+  return states;
 }
 
 const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layout) {
-  const auto [known, added] = layer_footprints_.try_emplace(memory_key(layout));
-  if (added) {
-    for (const Layer& kind : kinds_)
-      known->second.push_back(layer_footprint(kind, training_, work_of(training_, layout), layout.recompute));
-  }
-  return known->second;
+  return layer_footprints_.of(memory_key(layout), [&] {
+    return by_kind([&](const Layer& kind) {
+      return layer_footprint(kind, training_, work_of(training_, layout), layout.recompute);
+    });
+  });
 }
 
 const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& layout) {
   if (!kernels_.fused || stack_of(layout) != nullptr || graph_ || layout.context > 1 ||
       !std::ranges::all_of(kinds_, has_device_footprint))
     return nullptr;
-  const auto [known, added] = device_footprints_.try_emplace(memory_key(layout));
-  if (added)
-    for (const Layer& kind : kinds_)
-      known->second.push_back(device_footprint(kind, training_, work_of(training_, layout)));
-  return &known->second;
+  return &device_footprints_.of(memory_key(layout), [&] {
+    return by_kind([&](const Layer& kind) { return device_footprint(kind, training_, work_of(training_, layout)); });
+  });
 }
 
 const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layout& layout) {
-  const auto [known, added] = framework_footprints_.try_emplace({stack_key(layout), memory_key(layout)});
-  if (added) {
-    for (const Layer& kind : kinds_)
-      known->second.push_back(framework_footprint(kind, training_, *stack_of(layout), layout));
-  }
-  return known->second;
+  return framework_footprints_.of({stack_key(layout), memory_key(layout)}, [&] {
+    return by_kind([&](const Layer& kind) { return framework_footprint(kind, training_, *stack_of(layout), layout); });
+  });
 }
 
 }}  // namespace plumb::planner

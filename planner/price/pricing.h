@@ -1,10 +1,10 @@
 #pragma once
 // The tables behind every layout of one model on one cluster: time and memory of each kind of layer, and the placement
-// of the groups, each worked out once. evaluate/priced_layout.h asks them for a layout's estimate.
+// of the groups, each worked out once. evaluate/priced_layout.h asks them for a layout's estimate. Threads may ask at the
+// same time.
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -23,6 +23,7 @@
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
+#include "planner/threads/memo.h"
 
 namespace plumb { inline namespace planner {
 
@@ -108,9 +109,8 @@ class Pricing {
       places.push_back(stage.rank);
       places.push_back(stage.model_part);
     }
-    const auto [known, added] = splits_.try_emplace({&prices, recompute, std::move(places)});
-    if (added) known->second = balanced_partition(static_cast<int>(model_.layers), weigh(), stages);
-    return known->second;
+    return splits_.of({&prices, recompute, std::move(places)},
+                      [&] { return balanced_partition(static_cast<int>(model_.layers), weigh(), stages); });
   }
 
   /// Parameters that one rank keeps of a layer, and the time of their update.
@@ -136,6 +136,17 @@ class Pricing {
  private:
   /// Returns a number that differs for each stack that layouts may have.
   int stack_key(const Layout& layout) const;
+  Placements placements_of(const Layout& layout) const;
+  std::vector<LayerPrice> prices_of(const Layout& layout, const InnerGroups& groups, bool rebuilds_cheap) const;
+  std::vector<LayerState> states_of(const Layout& layout, int shards, int expert_shards) const;
+
+  /// Returns f(kind) of each kind of layer.
+  template <typename OfKind>
+  auto by_kind(const OfKind& f) const {
+    std::vector<decltype(f(kinds_.front()))> values;
+    for (const Layer& kind : kinds_) values.push_back(f(kind));
+    return values;
+  }
 
   ModelSpec model_;
   ClusterSpec cluster_;
@@ -149,16 +160,16 @@ class Pricing {
   CollectivePrices collectives_;
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  std::map<std::array<int, 7>, Placements> placements_;  ///< [degrees]
-  std::map<std::pair<int, std::array<std::int64_t, 17>>, std::vector<LayerPrice>>
+  Memo<std::array<int, 7>, Placements> placements_;  ///< [degrees]
+  Memo<std::pair<int, std::array<std::int64_t, 17>>, std::vector<LayerPrice>>
       layer_prices_;  ///< [stack; work, groups, recomputation, context kind]
-  std::map<std::pair<int, std::array<std::int64_t, 5>>, std::vector<LayerState>>
+  Memo<std::pair<int, std::array<std::int64_t, 5>>, std::vector<LayerState>>
       layer_states_;  ///< [stack; degrees and shards]
-  std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
+  Memo<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
   using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
-  std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
-  std::map<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
-  std::map<std::pair<int, MemoryKey>, std::vector<FrameworkFootprint>> framework_footprints_;
+  Memo<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
+  Memo<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
+  Memo<std::pair<int, MemoryKey>, std::vector<FrameworkFootprint>> framework_footprints_;
 };
 
 }}  // namespace plumb::planner

@@ -1,11 +1,7 @@
 #include "planner/score/score.h"
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
-#include <future>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +10,7 @@
 #include "planner/price/layer/model_flops.h"
 #include "planner/score/row_fields.h"
 #include "planner/score/row_spelling.h"
+#include "planner/threads/workers.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 
@@ -310,20 +307,6 @@ SourceScore summed_up(const PublishedRows& published, ReadyRows ready, std::vect
   return score;
 }
 
-/// Calls `work` with each number below `count`, side by side on the machine's cores.
-void for_each_on_cores(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next{0};
-  const auto take = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::future<void>> started;
-  for (unsigned core = 1; core < std::thread::hardware_concurrency(); ++core) {
-    started.push_back(std::async(std::launch::async, take));
-  }
-  take();
-  for (std::future<void>& other : started) other.get();
-}
-
 }  // namespace
 
 SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published) {
@@ -339,7 +322,7 @@ std::vector<SourceScore> score_files(const ScoreLibrary& library, const std::vec
     answers.emplace_back(ready.back().rows.size());
     for (std::size_t row = 0; row < ready.back().rows.size(); ++row) tasks.emplace_back(file, row);
   }
-  for_each_on_cores(tasks.size(), [&](std::size_t i) {
+  Workers().each(tasks.size(), [&](std::size_t i) {
     const auto [file, row] = tasks[i];
     answers[file][row] = answered(library, files[file], ready[file].rows[row]);
   });

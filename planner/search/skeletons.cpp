@@ -22,22 +22,21 @@ Skeleton skeleton_of(const Layout& layout) {
 
 }  // namespace
 
-const Skeletons::Known& Skeletons::known(const Layout& layout) {
-  const auto [place, added] = known_.try_emplace({layout.schedule, layout.pipeline, layout.chunks, layout.group});
-  if (!added) return place->second;
-  try {
-    place->second = skeleton_of(layout);
-  } catch (const ScheduleError& error) {
-    place->second = std::string(error.what());
-  }
-  return place->second;
+const Skeletons::Known& Skeletons::known(const Layout& layout) const {
+  return known_.of({layout.schedule, layout.pipeline, layout.chunks, layout.group}, [&]() -> Known {
+    try {
+      return skeleton_of(layout);
+    } catch (const ScheduleError& error) {
+      return std::string(error.what());
+    }
+  });
 }
 
-const Skeleton* Skeletons::find(const Layout& layout) {
+const Skeleton* Skeletons::find(const Layout& layout) const {
   return std::get_if<Skeleton>(&known(layout));
 }
 
-const std::string& Skeletons::why_none(const Layout& layout) {
+const std::string& Skeletons::why_none(const Layout& layout) const {
   return std::get<std::string>(known(layout));
 }
 

@@ -22,15 +22,12 @@ WorkBounds::WorkBounds(Pricing& pricing) : pricing_(pricing) {
 
 MicrobatchWork WorkBounds::work(const Layout& layout) {
   const std::vector<InnerGroups>& groups = pricing_.placements(layout).inner;
-  const auto [alike, first_use] = alike_.try_emplace(&groups);
-  if (first_use) {
-    alike->second = std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });
-  }
-  if (!alike->second) return {};
+  const bool alike = alike_.of(&groups, [&] {
+    return std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });
+  });
+  if (!alike) return {};
   const std::vector<LayerPrice>& prices = pricing_.layer_prices(layout, groups.front());
-  const auto [known, added] = known_.try_emplace({&prices, layout.recompute});
-  if (added) known->second = work_of_microbatch(prices, layout.recompute);
-  return known->second;
+  return known_.of({&prices, layout.recompute}, [&] { return work_of_microbatch(prices, layout.recompute); });
 }
 
 SimTime WorkBounds::lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const {

@@ -7,7 +7,6 @@
 //   work.lower_bound(work.work(layout), layout, bound_order(schedule))
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "planner/price/pricing.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
+#include "planner/threads/memo.h"
 #include "schedules/time.h"
 
 namespace plumb { inline namespace planner {
@@ -32,11 +32,12 @@ inline MicrobatchWork least(const MicrobatchWork& a, const MicrobatchWork& b) {
 
 class WorkBounds {
  public:
-  /// `pricing` must outlive it.
+  /// `pricing` must outlive it. Threads may ask at the same time.
   explicit WorkBounds(Pricing& pricing);
 
-  /// Returns the work of all layers; 0 where the groups of pipeline ranks are placed differently. The pass of a stage lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages
-  /// together last as long as one stage of all layers, or longer.
+  /// Returns the work of all layers; 0 where the groups of pipeline ranks are placed differently. The pass of a stage
+  /// lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages together last as long as one stage of
+  /// all layers, or longer.
   MicrobatchWork work(const Layout& layout);
 
   /// Returns a time before which no step of the layout ends, whose work is T for one of m micro-batches:
@@ -51,9 +52,9 @@ class WorkBounds {
   MicrobatchWork work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);
 
   Pricing& pricing_;
-  std::vector<KindCount> layers_;                          ///< of the whole model
-  std::map<const std::vector<InnerGroups>*, bool> alike_;  ///< [placements] true if all pipeline ranks have the same
-  std::map<std::pair<const std::vector<LayerPrice>*, Recompute>, MicrobatchWork> known_;
+  std::vector<KindCount> layers_;                      ///< of the whole model
+  Memo<const std::vector<InnerGroups>*, bool> alike_;  ///< [placements] true if all pipeline ranks have the same
+  Memo<std::pair<const std::vector<LayerPrice>*, Recompute>, MicrobatchWork> known_;
 };
 
 }}  // namespace plumb::planner

@@ -173,10 +173,8 @@ Seconds CollectiveTimes::operator()(const CollectivePrices& prices, const GroupP
                                     CollectiveKind kind, std::int64_t bytes) {
   const bool by_nccl = prices.nccl && placement.ranks > 1 && kind != CollectiveKind::kAllToAll;
   if (!by_nccl || table_of(prices, placement, kind) != nullptr) return collective_time(prices, placement, kind, bytes);
-  auto known = std::ranges::find_if(
-      tunings_, [&](const NcclTuning& tuning) { return tuning.kind == kind && tuning.group == placement; });
-  if (known == tunings_.end()) known = tunings_.insert(known, nccl_tuning(*prices.nccl, placement, kind));
-  return calibrated(prices.nccl->spec.calibration, nccl_choice(*known, bytes));
+  const NcclTuning& tuning = tunings_.of({kind, placement}, [&] { return nccl_tuning(*prices.nccl, placement, kind); });
+  return calibrated(prices.nccl->spec.calibration, nccl_choice(tuning, bytes));
 }
 
 LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/price/collective/group_placement.h"
@@ -32,6 +33,7 @@
 #include "planner/price/collective/nccl_tuning.h"
 #include "planner/price/kernel/shape_correction.h"
 #include "planner/spec/cluster_spec.h"
+#include "planner/threads/memo.h"
 #include "schedules/cost_table.h"
 #include "schedules/process_grid.h"
 
@@ -76,7 +78,7 @@ class CollectiveTimes {
                      std::int64_t bytes);
 
  private:
-  std::vector<NcclTuning> tunings_;
+  Memo<std::pair<CollectiveKind, GroupPlacement>, NcclTuning> tunings_;
 };
 
 /// Returns the link of the slowest transfer between two pipeline ranks' devices.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -23,13 +24,22 @@ GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
   assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
   const int block = grid.tensor * grid.context * grid.data;
-  const int first = pipeline_rank * block;
+  std::vector<int> ranks = group_ranks(grid, group, pipeline_rank * block);
+  if (ranks.size() == 1) return {};
+  // The other groups are the first one, shifted; those that start at one place of a node are placed alike.
+  const int first = ranks.front(), stride = ranks[1] - first, span = stride * static_cast<int>(ranks.size());
+  std::vector<bool> seen(static_cast<std::size_t>(devices_per_node));
   std::optional<GroupPlacement> worst;
-  for (int rank = first; rank < first + block; ++rank) {
-    if (!leads_group(grid, group, rank)) continue;
-    const GroupPlacement placement = placement_of(group_ranks(grid, group, rank), devices_per_node);
-    const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
-    if (!worst || badness(placement) > badness(*worst)) worst = placement;
+  for (int block_start = 0; block_start < std::min(block, std::lcm(span, devices_per_node)); block_start += span) {
+    for (int start = block_start; start < block_start + std::min(stride, devices_per_node); ++start) {
+      if (seen[(first + start) % devices_per_node]) continue;
+      seen[(first + start) % devices_per_node] = true;
+      const int shift = first + start - ranks.front();
+      for (int& rank : ranks) rank += shift;
+      const GroupPlacement placement = placement_of(ranks, devices_per_node);
+      const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
+      if (!worst || badness(placement) > badness(*worst)) worst = placement;
+    }
   }
   return *worst;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The placement of a group's ranks: the number of nodes, and the ranks on each.
 
+#include <compare>
 #include <vector>
 
 #include "schedules/cost_table.h"
@@ -13,7 +14,7 @@ struct GroupPlacement {
   int nodes = 1;
   int ranks_per_node = 1;  ///< ranks on the node that has the fewest of them
 
-  friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
+  friend auto operator<=>(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
