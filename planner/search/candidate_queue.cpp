@@ -30,44 +30,34 @@ bool agree(const LayoutRequest& one, const LayoutRequest& other) {
 
 }  // namespace
 
-CandidateQueue::CandidateQueue(Candidates& candidates, LayoutRequest only)
+CandidateQueue::CandidateQueue(const Candidates& candidates, LayoutRequest only)
     : candidates_(candidates), only_(std::move(only)) {
   for (std::size_t index = 0; index < candidates.families().size(); ++index) {
-    const Branch& family = candidates.families()[index];
-    if (agree(family_of(family.layout), only_)) put(family.value, family.place, Level::kFamily, index);
+    if (agree(family_of(candidates.families()[index].layout), only_)) push(candidates.node_of(Level::kFamily, index));
   }
 }
 
-void CandidateQueue::put(double value, const TreePlace& place, Level level, std::size_t index) {
-  waiting_.emplace_back(value, place, level, index);
+void CandidateQueue::push(const Node& node) {
+  if (node.level == Level::kCandidate && !has_values(candidates_.layout(node.index), only_)) return;
+  waiting_.push_back(node);
   std::ranges::push_heap(waiting_, std::greater{});
 }
 
-void CandidateQueue::push(std::size_t index) {
-  const Candidate& candidate = candidates_[index];
-  if (candidate.known != Known::kOut) put(candidate.value, candidate.place, Level::kCandidate, index);
+void CandidateQueue::push(std::span<const Node> nodes) {
+  for (const Node& node : nodes) push(node);
 }
 
-std::optional<std::size_t> CandidateQueue::take_first() {
-  while (!waiting_.empty()) {
-    std::ranges::pop_heap(waiting_, std::greater{});
-    const auto [value, place, level, index] = waiting_.back();
-    waiting_.pop_back();
-    if (level == Level::kCandidate) return index;
-    const IndexRange below = level == Level::kFamily ? candidates_.open_family(index) : candidates_.open_core(index);
-    for (std::size_t each = below.first; each < below.end; ++each) {
-      if (level == Level::kFamily)
-        put(candidates_.core(each).value, candidates_.core(each).place, Level::kCore, each);
-      else if (has_values(candidates_.layout(each), only_))
-        push(each);
-    }
-  }
-  return std::nullopt;
+std::optional<Node> CandidateQueue::take_first() {
+  if (waiting_.empty()) return std::nullopt;
+  std::ranges::pop_heap(waiting_, std::greater{});
+  const Node first = waiting_.back();
+  waiting_.pop_back();
+  return first;
 }
 
 std::optional<double> CandidateQueue::least() const {
   if (waiting_.empty()) return std::nullopt;
-  return std::get<double>(waiting_.front());
+  return waiting_.front().value;
 }
 
 }}  // namespace plumb::planner

@@ -1,14 +1,12 @@
 #pragma once
-// Candidates by the least that is known of their value (search/objective.h); of equals the first in the order of the tree, the simplest.
-// Families and cores stand among them by their bounds, and are opened when their turn comes.
+// Families, cores and candidates by the least value that they may have (search/objective.h); of equals the first in the
+// order of the tree, the simplest.
 //
 //   CandidateQueue waiting(candidates);
-//   while (const auto index = waiting.take_first()) ...      // an open candidate; push() it again if it has to wait
+//   while (const auto node = waiting.take_first()) waiting.push(candidates.take_steps({&*node, 1}));
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <tuple>
+#include <span>
 #include <vector>
 
 #include "planner/search/candidates.h"
@@ -17,25 +15,20 @@ namespace plumb { inline namespace planner {
 
 class CandidateQueue {
  public:
-  /// Only layouts with those values count.
-  explicit CandidateQueue(Candidates& candidates, LayoutRequest only = {});
+  /// Has all families at first. Only layouts with those values count.
+  explicit CandidateQueue(const Candidates& candidates, LayoutRequest only = {});
 
-  /// Puts a candidate into the queue, unless it is kOut.
-  void push(std::size_t index);
-  /// Returns the first candidate; nothing if none is left.
-  std::optional<std::size_t> take_first();
+  void push(const Node& node);
+  void push(std::span<const Node> nodes);
+  /// Returns the first one; nothing if none is left.
+  std::optional<Node> take_first();
   /// Returns a value below which no layout that waits can be; nothing if none waits.
   std::optional<double> least() const;
 
  private:
-  enum class Level : std::uint8_t { kFamily, kCore, kCandidate };
-  using Entry = std::tuple<double, TreePlace, Level, std::size_t>;
-
-  void put(double value, const TreePlace& place, Level level, std::size_t index);
-
-  Candidates& candidates_;
+  const Candidates& candidates_;
   LayoutRequest only_;
-  std::vector<Entry> waiting_;  // a heap, the least in front
+  std::vector<Node> waiting_;  // a heap, the least in front
 };
 
 }}  // namespace plumb::planner

@@ -1,6 +1,7 @@
 #include "planner/search/candidates.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,25 +33,37 @@ LayoutSpace space_for(LayoutSpace space, const std::optional<Schedule>& order) {
 
 }  // namespace
 
-Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order, bool complete,
-                       Objective objective)
+Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order,
+                       const CandidateOptions& options)
     : pricing_(pricing),
       order_(order),
+      options_(options),
+      workers_(options.threads),
       tree_(pricing, space_for(space, order), skeletons_),
       advisor_(pricing, space),
-      work_(pricing),
-      objective_(std::move(objective)),
-      complete_(complete) {
-  families_.reserve(tree_.families().size());
-  for (const Layout& family : tree_.families()) {
-    const TreePlace place{static_cast<std::uint32_t>(families_.size()), 0, 0};
-    const SimTime bound = order_ ? SimTime{0} : bound_of_family(family);
-    families_.push_back({.layout = family, .place = place, .bound = bound, .value = objective_.bound(family, bound)});
-  }
+      work_(pricing) {
+  bound_families();
 }
 
-/// Returns the bound of the least work of its cores, in the schedule that is bounded least.
-SimTime Candidates::bound_of_family(const Layout& family) {
+void Candidates::bound_families() {
+  const std::vector<Layout>& layouts = tree_.families().layouts;
+  conflicts_.add(tree_.families().conflicts);
+  families_.resize(layouts.size());
+  std::vector<std::vector<Rejection>> conflicts(layouts.size());
+  workers_.each(layouts.size(), [&](std::size_t i) {
+    Enumeration schedules = tree_.schedules(layouts[i]);
+    conflicts[i] = std::move(schedules.conflicts);
+    const SimTime bound = order_ ? SimTime{0} : bound_of(layouts[i], schedules.layouts);
+    families_[i] = {.layout = layouts[i],
+                    .place = {static_cast<std::uint32_t>(i), 0, 0},
+                    .bound = bound,
+                    .value = options_.objective.bound(layouts[i], bound)};
+  });
+  for (std::vector<Rejection>& found : conflicts) conflicts_.add(std::move(found));
+}
+
+/// Returns the bound of the least work of a family's cores, in the schedule that is bounded least.
+SimTime Candidates::bound_of(const Layout& family, const std::vector<Layout>& schedules) {
   const LayoutChoices& choices = tree_.choices();
   const std::vector<Recompute> recompute = choices.recompute();
   std::optional<MicrobatchWork> work;
@@ -68,7 +81,7 @@ SimTime Candidates::bound_of_family(const Layout& family) {
     }
   }
   std::optional<SimTime> bound;
-  for (const Layout& ordered : tree_.schedules(family)) {
+  for (const Layout& ordered : schedules) {
     const SimTime of_schedule =
         work_.lower_bound(work.value_or(MicrobatchWork{}), ordered, skeletons_.find(ordered)->bound);
     bound = std::min(bound.value_or(of_schedule), of_schedule);
@@ -76,45 +89,102 @@ SimTime Candidates::bound_of_family(const Layout& family) {
   return bound.value_or(SimTime{0});
 }
 
-IndexRange Candidates::open_family(std::size_t index) {
-  if (families_[index].below) return *families_[index].below;
-  const TreePlace place = families_[index].place;
-  IndexRange below{.first = cores_.size()};
-  for (Layout& core : tree_.cores(families_[index].layout)) {
-    Branch branch{.layout = std::move(core), .place = place};
-    branch.place[1] = static_cast<std::uint32_t>(cores_.size() - below.first);
-    if (!order_)
-      branch.bound = work_.lower_bound(work_.work(branch.layout), branch.layout, skeletons_.find(branch.layout)->bound);
-    branch.value = std::max(families_[index].value, objective_.bound(branch.layout, branch.bound));
-    cores_.push_back(std::move(branch));
-  }
-  below.end = cores_.size();
-  families_[index].below = below;
-  return below;
+Node Candidates::node_of(Level level, std::size_t index) const {
+  const auto node = [&](const auto& one) {
+    return Node{.value = one.value, .place = one.place, .level = level, .index = index};
+  };
+  if (level == Level::kCandidate) return node(candidates_[index]);
+  return node(level == Level::kCore ? cores_[index] : families_[index]);
 }
 
-IndexRange Candidates::open_core(std::size_t index) {
-  if (cores_[index].below) return *cores_[index].below;
-  IndexRange below{.first = candidates_.size()};
-  Candidate candidate{.place = cores_[index].place, .time = cores_[index].bound, .value = cores_[index].value};
-  if (order_) candidate.known = Known::kPrivate;
-  const bool too_large = !complete_ && !order_ && cannot_fit(cores_[index].layout);
-  if (too_large) ++cores_too_large_;
-  for (Layout& layout : too_large ? std::vector<Layout>{} : tree_.layouts(cores_[index].layout)) {
-    one_exists_ = true;
-    if (order_ && microbatches_of(pricing_.training(), layout) != order_->microbatches) continue;
-    candidate.layout = std::move(layout);
-    candidate.place[2] = static_cast<std::uint32_t>(candidates_.size() - below.first);
-    candidates_.push_back(candidate);
+std::vector<Node> Candidates::take_steps(std::span<const Node> nodes) {
+  std::vector<Step> steps(nodes.size());
+  workers_.each(nodes.size(), [&](std::size_t i) { steps[i] = step_with(nodes[i]); });
+  std::vector<Node> next;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::size_t index = nodes[i].index;
+    if (nodes[i].level == Level::kCandidate) {
+      ++evaluations_taken_;
+      Learned& learned = std::get<Learned>(steps[i]);
+      candidates_[index] = std::move(learned.candidate);
+      if (learned.evaluation) evaluations_.emplace(index, std::move(*learned.evaluation));
+      if (learned.out)
+        out_.emplace(index, std::move(*learned.out));
+      else
+        next.push_back(node_of(Level::kCandidate, index));
+      continue;
+    }
+    const bool is_family = nodes[i].level == Level::kFamily;
+    std::vector<Branch>& branches = is_family ? families_ : cores_;
+    if (!branches[index].below) {
+      const IndexRange added = add(std::move(std::get<Opened>(steps[i])));  // which may move the branches
+      branches[index].below = added;
+    }
+    const IndexRange below = *branches[index].below;
+    for (std::size_t each = below.first; each < below.end; ++each)
+      if (is_family || candidates_[each].known != Known::kOut)
+        next.push_back(node_of(is_family ? Level::kCore : Level::kCandidate, each));
   }
-  if (candidates_.size() > kMostLayouts)
+  return next;
+}
+
+Candidates::Step Candidates::step_with(const Node& node) {
+  if (node.level == Level::kCandidate) return learn_more(candidates_[node.index]);
+  const Branch& branch = node.level == Level::kFamily ? families_[node.index] : cores_[node.index];
+  if (branch.below) return Opened{};
+  return node.level == Level::kFamily ? open_family(branch) : open_core(branch);
+}
+
+Candidates::Opened Candidates::open_family(const Branch& family) {
+  Enumeration cores = tree_.cores(family.layout);
+  Opened opened{.conflicts = std::move(cores.conflicts)};
+  for (Layout& core : cores.layouts) {
+    Branch branch{.layout = std::move(core), .place = family.place, .value = family.value};
+    branch.place[1] = static_cast<std::uint32_t>(opened.cores.size());
+    if (!order_) {
+      branch.bound = work_.lower_bound(work_.work(branch.layout), branch.layout, skeletons_.find(branch.layout)->bound);
+      branch.value = std::max(branch.value, options_.objective.bound(branch.layout, branch.bound));
+    }
+    opened.cores.push_back(std::move(branch));
+  }
+  return opened;
+}
+
+Candidates::Opened Candidates::open_core(const Branch& core) {
+  if (!options_.complete && !order_ && cannot_fit(core.layout)) return {.too_large = true};
+  Enumeration layouts = tree_.layouts(core.layout);
+  Opened opened{.conflicts = std::move(layouts.conflicts), .exists = !layouts.layouts.empty()};
+  for (Layout& layout : layouts.layouts) {
+    if (order_ && microbatches_of(pricing_.training(), layout) != order_->microbatches) continue;
+    Candidate candidate{.layout = std::move(layout),
+                        .place = core.place,
+                        .time = core.bound,
+                        .value = core.value,
+                        .known = order_ ? Known::kPrivate : Known::kWork};
+    candidate.place[2] = static_cast<std::uint32_t>(opened.candidates.size());
+    opened.candidates.push_back(std::move(candidate));
+  }
+  return opened;
+}
+
+/// Adds what a branch was opened to, and returns where it stands.
+IndexRange Candidates::add(Opened opened) {
+  conflicts_.add(std::move(opened.conflicts));
+  one_exists_ = one_exists_ || opened.exists;
+  if (opened.too_large) ++cores_too_large_;
+  const auto append = [](auto& all, auto& more) {
+    const IndexRange range{.first = all.size(), .end = all.size() + more.size()};
+    std::ranges::move(more, std::back_inserter(all));
+    return range;
+  };
+  if (candidates_.size() + opened.candidates.size() > kMostLayouts)
     throw SpecError(
         fmt::format("more than {} layouts may be the best, too many to look at: fix some keys of --layout, as in "
                     "tp=8,pp=4 or mbs=1",
                     kMostLayouts));
-  below.end = candidates_.size();
-  cores_[index].below = below;
-  return below;
+  const IndexRange cores = append(cores_, opened.cores);
+  const IndexRange candidates = append(candidates_, opened.candidates);
+  return opened.cores.empty() ? candidates : cores;
 }
 
 /// Returns true if no layout of the core fits, where all of them keep their state on the device.
@@ -132,52 +202,53 @@ SimTime Candidates::bound_by_stages(const Layout& layout) {
                                microbatches_of(pricing_.training(), layout));
 }
 
-void Candidates::learn_more(std::size_t index) {
-  ++evaluations_taken_;
+Candidates::Learned Candidates::learn_more(const Candidate& candidate) {
+  Learned learned;
   try {
-    learn_next(index);
+    learned = learn_step(candidate);
   } catch (const ScheduleError& error) {  // it has no order of so many micro-batches
-    take_out(index, {.reason = error.what()});
+    learned = {.candidate = candidate, .out = Out{.reason = error.what()}};
   }
+  if (learned.out) learned.candidate.known = Known::kOut;
+  return learned;
 }
 
-void Candidates::learn_next(std::size_t index) {
-  Candidate& candidate = candidates_[index];
+Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   const Layout& layout = candidate.layout;
-  if (candidate.known == Known::kWork) {
-    bound_below(candidate, bound_by_stages(layout));
-    candidate.known = Known::kStages;
-  } else if (candidate.known == Known::kStages) {
+  if (candidate.known == Known::kWork)
+    return {.candidate = bounded(candidate, Known::kStages, bound_by_stages(layout))};
+  if (candidate.known == Known::kStages) {
     PricedLayout priced = advisor_.price(layout);
-    if (const auto shortfall = advisor_.shortfall_of(layout, priced)) return take_out(index, {.shortfall = shortfall});
-    Evaluation evaluation = evaluate_sums(pricing_, layout, std::move(priced));
-    bound_below(candidate, evaluation.simulation.makespan);
-    candidate.known = Known::kPrivate;
-    priced_.emplace(index, std::move(evaluation.priced));
-  } else {
-    Evaluation evaluation = on_shared_links(index);
-    if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, pricing_.cluster().device,
-                                                pricing_.memory_headroom(layout)))
-      return take_out(index, {.shortfall = shortfall});
-    if (auto reason = host_conflict(evaluation)) return take_out(index, {.reason = std::move(*reason)});
-    candidate.time = evaluation.simulation.makespan;
-    candidate.value = objective_.value(evaluation);
-    candidate.known = Known::kShared;
-    evaluations_.emplace(index, std::move(evaluation));
+    if (const auto shortfall = advisor_.shortfall_of(layout, priced))
+      return {.candidate = candidate, .out = Out{.shortfall = shortfall}};
+    const Evaluation sums = evaluate_sums(pricing_, layout, std::move(priced));
+    return {.candidate = bounded(candidate, Known::kPrivate, sums.simulation.makespan)};
   }
+  Learned learned{.candidate = candidate, .evaluation = on_shared_links(layout)};
+  const Evaluation& evaluation = *learned.evaluation;
+  if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, pricing_.cluster().device,
+                                              pricing_.memory_headroom(layout)))
+    return {.candidate = candidate, .out = Out{.shortfall = shortfall}};
+  if (auto reason = host_conflict(evaluation))
+    return {.candidate = candidate, .out = Out{.reason = std::move(*reason)}};
+  learned.candidate.time = evaluation.simulation.makespan;
+  learned.candidate.value = options_.objective.value(evaluation);
+  learned.candidate.known = Known::kShared;
+  return learned;
 }
 
-/// Notes that the candidate takes that time or longer.
-void Candidates::bound_below(Candidate& candidate, SimTime time) const {
+/// Returns the candidate, of which is known that it takes that time or longer.
+Candidate Candidates::bounded(Candidate candidate, Known known, SimTime time) const {
+  candidate.known = known;
   candidate.time = std::max(candidate.time, time);
-  candidate.value = std::max(candidate.value, objective_.bound(candidate.layout, candidate.time));
+  candidate.value = std::max(candidate.value, options_.objective.bound(candidate.layout, candidate.time));
+  return candidate;
 }
 
-Evaluation Candidates::on_shared_links(std::size_t index) {
-  const Layout& layout = candidates_[index].layout;
+Evaluation Candidates::on_shared_links(const Layout& layout) {
   const EvaluationOptions shared{.simulation = {.record_timeline = false}, .network = NetworkOptions{}};
   if (order_) return evaluate(pricing_, layout, price_layout(pricing_, layout, *order_), *order_, shared);
-  return evaluate(pricing_, layout, std::move(priced_.extract(index).mapped()), shared);
+  return evaluate(pricing_, layout, advisor_.price(layout), shared);
 }
 
 /// Returns why the hosts cannot hold the offloaded state; nothing if they can, or nothing is offloaded.
@@ -187,11 +258,6 @@ std::optional<std::string> Candidates::host_conflict(const Evaluation& evaluatio
   return host_shortfall(pricing_.cluster(), layout,
                         host_bytes_by_rank(evaluation.costs, host_optimizer_bytes_by_stage(evaluation.priced), layout,
                                            order_ ? *order_ : order_of(pricing_.training(), layout)));
-}
-
-void Candidates::take_out(std::size_t index, Out why) {
-  candidates_[index].known = Known::kOut;
-  out_.emplace(index, std::move(why));
 }
 
 std::string Candidates::why_out(std::size_t index) {

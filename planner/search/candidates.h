@@ -1,16 +1,20 @@
 #pragma once
-// The layouts of a search, and what is known of the time of each. More is learned of a layout step by step: the work of
-// its layers (search/work_bound.h), its priced stages (search/bounds.h), its step with links of its own, and its step on
-// shared links, as `plumb simulate` tells it. No time that comes later is less than one that comes before.
+// The tree of a search (search/layout_tree.h), opened where the search looks, and what is known of the time of each of its
+// layouts. More is learned of a layout step by step: the work of its layers (search/work_bound.h), its priced stages
+// (search/bounds.h), its step with links of its own, and its step on shared links, as `plumb simulate` tells it. No time
+// that comes later is less than one that comes before, and no layout below a family or a core takes less time than its
+// bound.
 //
-// Layouts come out of a tree (search/layout_tree.h) that is opened where the search looks. No layout below a family or a
-// core takes less time than its bound.
+// Steps are taken side by side on the machine's cores. What they answer depends on neither their number nor their pace.
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "planner/evaluate/evaluation.h"
@@ -20,6 +24,7 @@
 #include "planner/search/objective.h"
 #include "planner/search/skeletons.h"
 #include "planner/search/work_bound.h"
+#include "planner/threads/workers.h"
 
 namespace plumb { inline namespace planner {
 
@@ -58,37 +63,52 @@ struct Branch {
   std::optional<IndexRange> below;  ///< what it was opened to
 };
 
+enum class Level : std::uint8_t { kFamily, kCore, kCandidate };
+
+/// A branch or a candidate, ordered by the least value that it may have, and of equals by its place in the tree.
+struct Node {
+  double value = 0;
+  TreePlace place{};
+  Level level = Level::kFamily;
+  std::size_t index = 0;  ///< among those of its level
+
+  friend auto operator<=>(const Node&, const Node&) = default;
+};
+
+struct CandidateOptions {
+  bool complete = true;  ///< false: a core whose layouts cannot fit (search/memory_bound.h) is not opened
+  SearchObjective objective;
+  int threads = 0;  ///< that take steps side by side; 0: one for each core
+};
+
 class Candidates {
  public:
-  /// A core whose layouts cannot fit (search/memory_bound.h) is not opened, unless candidates are to be complete. With an
-  /// `order` of the user's own only layouts of its ranks, stages and micro-batches count; they have no bound, so
+  /// With an `order` of the user's own only layouts of its ranks, stages and micro-batches count; they have no bound, so
   /// that each is simulated. Throws SpecError if the space has another pp or v than the order.
-  Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order, bool complete = true,
-             Objective objective = {});
+  Candidates(Pricing& pricing, const LayoutSpace& space, const std::optional<Schedule>& order,
+             const CandidateOptions& options = {});
 
   const std::vector<Branch>& families() const { return families_; }
   const Branch& core(std::size_t index) const { return cores_[index]; }
+  Node node_of(Level level, std::size_t index) const;
 
-  /// Return the cores of a family, and the candidates of a core. Throws SpecError if more than kMostLayouts
-  /// (schedules/limits.h) are open.
-  IndexRange open_family(std::size_t index);
-  IndexRange open_core(std::size_t index);
+  /// Takes a step with each node: a family is opened to its cores, a core to its candidates, and of a candidate that is
+  /// neither kShared nor kOut more is learned. Returns what came of each, in their order. Throws SpecError if more than
+  /// kMostLayouts (schedules/limits.h) are open.
+  std::vector<Node> take_steps(std::span<const Node> nodes);
 
   /// The candidates that are open stand in the order in which they were opened.
   std::size_t size() const { return candidates_.size(); }
   const Candidate& operator[](std::size_t index) const { return candidates_[index]; }
   const Layout& layout(std::size_t index) const { return candidates_[index].layout; }
-  const std::vector<Rejection>& conflicts() const { return tree_.conflicts(); }
+  const std::vector<Rejection>& conflicts() const { return conflicts_.all(); }
   const LayoutSpace& space() const { return tree_.space(); }
   /// True if no core that was opened has a layout, of whatever number of micro-batches.
   bool none_exists() const { return !one_exists_; }
 
   /// Returns how many cores were not opened because their layouts cannot fit.
   std::int64_t cores_too_large() const { return cores_too_large_; }
-
-  /// Takes the next step for a candidate that is neither kShared nor kOut.
-  void learn_more(std::size_t index);
-  /// Returns how many such steps were taken.
+  /// Returns how many steps were taken with candidates.
   std::int64_t evaluations() const { return evaluations_taken_; }
 
   /// Return the evaluation of a candidate that is kShared.
@@ -106,18 +126,38 @@ class Candidates {
     std::optional<MemoryShortfall> shortfall;
     std::string reason;  ///< where it is not the device's memory
   };
+  struct Opened {
+    std::vector<Branch> cores;          ///< of a family
+    std::vector<Candidate> candidates;  ///< of a core
+    std::vector<Rejection> conflicts;
+    bool exists = false;     ///< a layout of a core does
+    bool too_large = false;  ///< a core is not opened
+  };
+  struct Learned {
+    Candidate candidate;
+    std::optional<Evaluation> evaluation;
+    std::optional<Out> out;
+  };
+  using Step = std::variant<Opened, Learned>;
 
+  Step step_with(const Node& node);
+  void bound_families();
+  SimTime bound_of(const Layout& family, const std::vector<Layout>& schedules);
+  Opened open_family(const Branch& family);
+  Opened open_core(const Branch& core);
+  IndexRange add(Opened opened);
   bool cannot_fit(const Layout& core);
-  void learn_next(std::size_t index);
-  SimTime bound_of_family(const Layout& family);
+  Learned learn_more(const Candidate& candidate);
+  Learned learn_step(const Candidate& candidate);
   SimTime bound_by_stages(const Layout& layout);
-  void bound_below(Candidate& candidate, SimTime time) const;
-  Evaluation on_shared_links(std::size_t index);
+  Candidate bounded(Candidate candidate, Known known, SimTime time) const;
+  Evaluation on_shared_links(const Layout& layout);
   std::optional<std::string> host_conflict(const Evaluation& evaluation) const;
-  void take_out(std::size_t index, Out why);
 
   Pricing& pricing_;
   const std::optional<Schedule>& order_;
+  CandidateOptions options_;
+  Workers workers_;
   Skeletons skeletons_;
   LayoutTree tree_;
   FitAdvisor advisor_;
@@ -125,13 +165,11 @@ class Candidates {
   std::vector<Branch> families_;
   std::vector<Branch> cores_;
   std::vector<Candidate> candidates_;
-  Objective objective_;
-  bool complete_ = true;
+  Conflicts conflicts_;
   bool one_exists_ = false;
   std::int64_t cores_too_large_ = 0;
   std::int64_t evaluations_taken_ = 0;
   // By index:
-  std::map<std::size_t, PricedLayout> priced_;     ///< of those that are kPrivate
   std::map<std::size_t, Evaluation> evaluations_;  ///< of those that are kShared
   std::map<std::size_t, Out> out_;
 };

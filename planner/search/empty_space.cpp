@@ -13,13 +13,12 @@ namespace plumb { inline namespace planner {
 namespace {
 
 bool has_layouts(Pricing& pricing, const LayoutSpace& space) {
-  Skeletons skeletons;
-  LayoutTree tree(pricing, space, skeletons);
-  for (const Layout& family : tree.families()) {
-    for (const Layout& core : tree.cores(family))
-      if (!tree.layouts(core).empty()) return true;
-  }
-  return false;
+  bool found = false;
+  visit_layouts(pricing, space, [&](const Layout&) {
+    found = true;
+    return false;
+  });
+  return found;
 }
 
 }  // namespace

@@ -84,14 +84,12 @@ struct Closest {
 Closest closest_layout(Pricing& pricing, const LayoutSpace& space) {
   FitAdvisor advisor(pricing, space);
   Closest closest;
-  const Enumeration found = enumerate_layouts(pricing, frugal(space));
-  for (const Layout& layout : found.layouts) {
-    const auto shortfall = advisor.shortfall_of(layout);
-    if (!shortfall) return {.layout = layout};
-    if (!closest.shortfall || shortfall->missing_bytes < closest.shortfall->missing_bytes) {
+  visit_layouts(pricing, frugal(space), [&](const Layout& layout) {
+    const auto shortfall = advisor.shortfall_of(layout, advisor.price(layout));
+    if (!shortfall || !closest.shortfall || shortfall->missing_bytes < closest.shortfall->missing_bytes)
       closest = {.layout = layout, .shortfall = shortfall};
-    }
-  }
+    return shortfall.has_value();
+  });
   return closest;
 }
 
@@ -123,17 +121,17 @@ Schedule FitAdvisor::order_that_shows(const Layout& layout) const {
                                     : short_order_of(pricing_.training(), layout);
 }
 
-FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) {
+const FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) const {
   const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
-  const auto [it, added] = orders_.try_emplace(
-      {layout.schedule,
-       {layout.pipeline, layout.chunks, layout.group, layout.offload.activations ? 1 : 0, microbatches}});
-  if (added) {
-    Schedule order = order_that_shows(layout);
-    it->second.prices = stage_order(order);
-    it->second.stages = {.name = order.name, .stages = std::move(order.stages)};
-  }
-  return it->second;
+  return orders_.of({layout.schedule,
+                     {layout.pipeline, layout.chunks, layout.group, layout.offload.activations ? 1 : 0, microbatches}},
+                    [&] {
+                      Schedule order = order_that_shows(layout);
+                      OrderOfLayout facts;
+                      facts.prices = stage_order(order);
+                      facts.stages = {.name = order.name, .stages = std::move(order.stages)};
+                      return facts;
+                    });
 }
 
 PricedLayout FitAdvisor::price(const Layout& layout) {
@@ -142,20 +140,15 @@ PricedLayout FitAdvisor::price(const Layout& layout) {
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
-  const auto known = shortfalls_.find(to_text(layout));
-  if (known != shortfalls_.end()) return known->second;
-  return shortfall_of(layout, price(layout));
+  return shortfalls_.of(to_text(layout), [&] { return shortfall_of(layout, price(layout)); });
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
-  const auto [it, added] = shortfalls_.try_emplace(to_text(layout));
-  if (added) {
-    const auto [held, first] = order_of_layout(layout).held.try_emplace(priced.kind_of_stage);
-    if (first) held->second = held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
-    it->second = memory_shortfall(memory_in_issue_order(priced.kinds, held->second), pricing_.cluster().device,
-                                  pricing_.memory_headroom(layout));
-  }
-  return it->second;
+  const HeldOrder& held = order_of_layout(layout).held.of(priced.kind_of_stage, [&] {
+    return held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
+  });
+  return memory_shortfall(memory_in_issue_order(priced.kinds, held), pricing_.cluster().device,
+                          pricing_.memory_headroom(layout));
 }
 
 bool FitAdvisor::fits(const Layout& layout) {

@@ -7,20 +7,20 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "planner/evaluate/priced_layout.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/layout_space.h"
+#include "planner/threads/memo.h"
 
 namespace plumb { inline namespace planner {
 
-/// Keeps what it has worked out; no answer depends on earlier questions.
+/// Keeps what it has worked out; no answer depends on earlier questions. Threads may ask for prices and shortfalls at the
+/// same time.
 class FitAdvisor {
  public:
   /// `pricing` must outlive it. No layout outside of the space is advised.
@@ -44,17 +44,17 @@ class FitAdvisor {
   struct OrderOfLayout {
     Schedule stages;  ///< without actions
     StageOrder prices;
-    std::map<std::vector<int>, HeldOrder> held;  ///< [kind of stage]
+    Memo<std::vector<int>, HeldOrder> held;  ///< [kind of stage]
   };
   Schedule order_that_shows(const Layout& layout) const;
-  OrderOfLayout& order_of_layout(const Layout& layout);
+  const OrderOfLayout& order_of_layout(const Layout& layout) const;
   bool fits(const Layout& layout);
   std::string other_layout_or_cluster();
 
   Pricing& pricing_;
   LayoutSpace space_;
-  std::unordered_map<std::string, std::optional<MemoryShortfall>> shortfalls_;  ///< by the layout's text
-  std::map<std::pair<std::string, std::array<std::int64_t, 5>>, OrderOfLayout> orders_;
+  Memo<std::string, std::optional<MemoryShortfall>> shortfalls_;  ///< by the layout's text
+  Memo<std::pair<std::string, std::array<std::int64_t, 5>>, OrderOfLayout> orders_;
   std::optional<std::string> other_;
 };
 

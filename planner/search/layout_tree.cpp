@@ -1,6 +1,7 @@
 #include "planner/search/layout_tree.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,9 +25,27 @@ std::vector<int> named_split(const LayoutSpace& space, int stages) {
   return named.empty() ? std::vector<int>{} : named.front();
 }
 
+/// Adds a layout, or why it is none.
+void add_or_reject(Enumeration& found, const Layout& layout, std::optional<Rejection> why_not) {
+  if (why_not)
+    found.conflicts.push_back(std::move(*why_not));
+  else
+    found.layouts.push_back(layout);
+}
+
+void append_found(Enumeration& found, Enumeration more) {
+  std::ranges::move(more.layouts, std::back_inserter(found.layouts));
+  std::ranges::move(more.conflicts, std::back_inserter(found.conflicts));
+}
+
 }  // namespace
 
-LayoutTree::LayoutTree(Pricing& pricing, LayoutSpace space, Skeletons& skeletons)
+void Conflicts::add(std::vector<Rejection> found) {
+  for (Rejection& one : found)
+    if (said_.insert(to_text(one.layout)).second) all_.push_back(std::move(one));
+}
+
+LayoutTree::LayoutTree(Pricing& pricing, LayoutSpace space, const Skeletons& skeletons)
     : pricing_(pricing), space_(std::move(space)), skeletons_(skeletons), choices_(pricing_, space_) {
   grow_families();
 }
@@ -58,29 +77,33 @@ void LayoutTree::grow_family(Layout degrees) {
   TrainingSpec whole_batch = training;  // that any dp divides
   whole_batch.global_batch = degrees.data;
   if (auto reason = layout_conflict(pricing_.model(), whole_batch, devices, degrees)) {
-    return conflict({.data = degrees.data,
-                     .tensor = degrees.tensor,
-                     .pipeline = degrees.pipeline,
-                     .context = degrees.context,
-                     .expert = degrees.expert,
-                     .expert_tensor = degrees.expert_tensor},
-                    std::move(*reason));
+    families_.conflicts.push_back({{.data = degrees.data,
+                                    .tensor = degrees.tensor,
+                                    .pipeline = degrees.pipeline,
+                                    .context = degrees.context,
+                                    .expert = degrees.expert,
+                                    .expert_tensor = degrees.expert_tensor},
+                                   std::move(*reason)});
+    return;
   }
   if (training.global_batch % degrees.data != 0) {
     degrees.microbatch = space_.microbatch.named.empty() ? 1 : space_.microbatch.named.front();
-    return conflict({.data = degrees.data, .microbatch = degrees.microbatch},
-                    *layout_conflict(pricing_.model(), training, devices, degrees));
+    families_.conflicts.push_back({{.data = degrees.data, .microbatch = degrees.microbatch},
+                                   *layout_conflict(pricing_.model(), training, devices, degrees)});
+    return;
   }
-  if (auto closed = closed_by_keys(pricing_, space_, degrees, family_of(degrees)))
-    return conflict(std::move(closed->layout), std::move(closed->reason));
+  if (auto closed = closed_by_keys(pricing_, space_, degrees, family_of(degrees))) {
+    families_.conflicts.push_back(std::move(*closed));
+    return;
+  }
   for (const std::int64_t microbatch : choices_.microbatch(degrees)) {
     degrees.microbatch = microbatch;
-    families_.push_back(degrees);
+    families_.layouts.push_back(degrees);
   }
 }
 
-std::vector<Layout> LayoutTree::schedules(const Layout& family) {
-  std::vector<Layout> ordered;
+Enumeration LayoutTree::schedules(const Layout& family) const {
+  Enumeration ordered;
   Layout layout = family;
   for (ScheduleChoice& choice : choices_.schedule(family)) {
     layout.schedule = std::move(choice.name);
@@ -89,7 +112,7 @@ std::vector<Layout> LayoutTree::schedules(const Layout& family) {
     auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout);
     if (!reason && skeletons_.find(layout) == nullptr) reason = skeletons_.why_none(layout);
     if (!reason) {
-      ordered.push_back(layout);
+      ordered.layouts.push_back(layout);
       continue;
     }
     LayoutRequest keys{.data = layout.data,
@@ -99,26 +122,28 @@ std::vector<Layout> LayoutTree::schedules(const Layout& family) {
                        .microbatch = layout.microbatch,
                        .schedule = layout.schedule};
     if (!layout.split.empty()) keys.split = layout.split;
-    conflict(std::move(keys), std::move(*reason));
+    ordered.conflicts.push_back({std::move(keys), std::move(*reason)});
   }
   return ordered;
 }
 
-std::vector<Layout> LayoutTree::cores(const Layout& family) {
-  std::vector<Layout> cores;
-  for (const Layout& ordered : schedules(family)) add_passes(ordered, cores);
+Enumeration LayoutTree::cores(const Layout& family) const {
+  Enumeration ordered = schedules(family);
+  Enumeration cores{.conflicts = std::move(ordered.conflicts)};
+  for (const Layout& schedule : ordered.layouts) append_found(cores, passes(schedule));
   return cores;
 }
 
-/// Adds the cores of one schedule of a family.
-void LayoutTree::add_passes(const Layout& schedule, std::vector<Layout>& cores) {
+/// Returns the cores of one schedule of a family.
+Enumeration LayoutTree::passes(const Layout& schedule) const {
+  Enumeration cores;
   Layout core = schedule;
   for (const int zero : choices_.zero(schedule)) {
     core.zero = zero;
     LayoutRequest known = family_of(core);
     known.zero = zero;
     if (auto closed = closed_by_keys(pricing_, space_, core, known)) {
-      conflict(std::move(closed->layout), std::move(closed->reason));
+      cores.conflicts.push_back(std::move(*closed));
       continue;
     }
     for (const bool sequence_parallel : choices_.sequence_parallel(schedule)) {
@@ -127,15 +152,16 @@ void LayoutTree::add_passes(const Layout& schedule, std::vector<Layout>& cores) 
         core.recompute = recompute;
         for (const ContextKind kind : choices_.context_kind(schedule)) {
           core.context_kind = kind;
-          if (can_be(core)) cores.push_back(core);
+          add_or_reject(cores, core, why_not(core));
         }
       }
     }
   }
+  return cores;
 }
 
-std::vector<Layout> LayoutTree::layouts(const Layout& core) {
-  std::vector<Layout> layouts;
+Enumeration LayoutTree::layouts(const Layout& core) const {
+  Enumeration layouts;
   Layout layout = core;
   for (std::vector<int>& split : splits(core)) {
     layout.split = std::move(split);
@@ -147,7 +173,7 @@ std::vector<Layout> LayoutTree::layouts(const Layout& core) {
           layout.bucket_mib = bucket_mib;
           for (const Offload& offload : choices_.offload()) {
             layout.offload = offload;
-            if (can_be(layout)) layouts.push_back(layout);
+            add_or_reject(layouts, layout, why_not(layout));
           }
         }
       }
@@ -157,7 +183,7 @@ std::vector<Layout> LayoutTree::layouts(const Layout& core) {
 }
 
 /// The stack's own split, and the balanced one where the user may name it and it is another.
-std::vector<std::vector<int>> LayoutTree::splits(const Layout& core) {
+std::vector<std::vector<int>> LayoutTree::splits(const Layout& core) const {
   if (!space_.split.named.empty()) return space_.split.named;
   std::vector<std::vector<int>> splits = {{}};
   const StackSpec* stack = pricing_.stack_of(core);
@@ -170,41 +196,48 @@ std::vector<std::vector<int>> LayoutTree::splits(const Layout& core) {
   return splits;
 }
 
-/// Returns true if the layout can exist and is open; otherwise it is a conflict.
-bool LayoutTree::can_be(const Layout& layout) {
-  if (auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout)) {
-    LayoutRequest keys{.tensor = layout.tensor, .zero = layout.zero, .sequence_parallel = layout.sequence_parallel};
-    if (pricing_.graph() != nullptr) keys.recompute = layout.recompute;
-    if (layout.shard > 0) keys.shard = layout.shard;
-    if (!layout.split.empty()) keys.split = layout.split;
-    conflict(std::move(keys), std::move(*reason));
-    return false;
-  }
-  if (auto closed = closed_by_stack(pricing_, space_, layout)) {
-    conflict(std::move(closed->layout), std::move(closed->reason));
-    return false;
-  }
-  return true;
+/// Returns why the layout cannot exist or is not open; nothing if it is.
+std::optional<Rejection> LayoutTree::why_not(const Layout& layout) const {
+  auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout);
+  if (!reason) return closed_by_stack(pricing_, space_, layout);
+  LayoutRequest keys{.tensor = layout.tensor, .zero = layout.zero, .sequence_parallel = layout.sequence_parallel};
+  if (pricing_.graph() != nullptr) keys.recompute = layout.recompute;
+  if (layout.shard > 0) keys.shard = layout.shard;
+  if (!layout.split.empty()) keys.split = layout.split;
+  return Rejection{std::move(keys), std::move(*reason)};
 }
 
-void LayoutTree::conflict(LayoutRequest keys, std::string reason) {
-  if (said_.insert(to_text(keys)).second) conflicts_.push_back({std::move(keys), std::move(reason)});
+void visit_layouts(Pricing& pricing, const LayoutSpace& space, const std::function<bool(const Layout&)>& visit) {
+  const Skeletons skeletons;
+  const LayoutTree tree(pricing, space, skeletons);
+  for (const Layout& family : tree.families().layouts) {
+    for (const Layout& core : tree.cores(family).layouts) {
+      for (const Layout& layout : tree.layouts(core).layouts)
+        if (!visit(layout)) return;
+    }
+  }
 }
 
 Enumeration enumerate_layouts(Pricing& pricing, const LayoutSpace& space) {
-  Skeletons skeletons;
-  LayoutTree tree(pricing, space, skeletons);
+  const Skeletons skeletons;
+  const LayoutTree tree(pricing, space, skeletons);
   Enumeration found;
-  for (const Layout& family : tree.families()) {
-    for (const Layout& core : tree.cores(family)) {
-      for (Layout& layout : tree.layouts(core)) found.layouts.push_back(std::move(layout));
+  Conflicts conflicts;
+  conflicts.add(tree.families().conflicts);
+  for (const Layout& family : tree.families().layouts) {
+    Enumeration cores = tree.cores(family);
+    conflicts.add(std::move(cores.conflicts));
+    for (const Layout& core : cores.layouts) {
+      Enumeration below = tree.layouts(core);
+      conflicts.add(std::move(below.conflicts));
+      std::ranges::move(below.layouts, std::back_inserter(found.layouts));
       if (found.layouts.size() > kMostLayouts)
         throw SpecError(fmt::format(
             "more than {} layouts are open, too many to look at: fix some keys of --layout, as in tp=8,pp=4 or mbs=1",
             kMostLayouts));
     }
   }
-  found.conflicts = tree.conflicts();
+  found.conflicts = conflicts.all();
   return found;
 }
 

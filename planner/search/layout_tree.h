@@ -4,13 +4,15 @@
 // context parallelism. The layouts of a core add what makes no layer's pass shorter: split, groups, buckets and offload.
 //
 //   LayoutTree tree(pricing, space, skeletons);
-//   for (const Layout& family : tree.families())
-//     for (const Layout& core : tree.cores(family))
-//       for (const Layout& layout : tree.layouts(core)) ...
+//   for (const Layout& family : tree.families().layouts)
+//     for (const Layout& core : tree.cores(family).layouts)
+//       for (const Layout& layout : tree.layouts(core).layouts) ...
 //
 // At each level the simplest come first (search/layout_choices.h). A layout that cannot exist, or that the framework
-// does not run, is a conflict.
+// does not run, is a conflict. Threads may open branches at the same time.
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,10 +26,26 @@
 
 namespace plumb { inline namespace planner {
 
+struct Enumeration {
+  std::vector<Layout> layouts;       ///< without conflict
+  std::vector<Rejection> conflicts;  ///< each with the keys that cause it
+};
+
+/// Conflicts, each by the keys that cause it, once.
+class Conflicts {
+ public:
+  void add(std::vector<Rejection> found);
+  const std::vector<Rejection>& all() const { return all_; }
+
+ private:
+  std::vector<Rejection> all_;
+  std::set<std::string> said_;
+};
+
 class LayoutTree {
  public:
   /// `pricing` and `skeletons` must outlive it.
-  LayoutTree(Pricing& pricing, LayoutSpace space, Skeletons& skeletons);
+  LayoutTree(Pricing& pricing, LayoutSpace space, const Skeletons& skeletons);
   LayoutTree(const LayoutTree&) = delete;
   LayoutTree& operator=(const LayoutTree&) = delete;
 
@@ -35,36 +53,28 @@ class LayoutTree {
   const LayoutChoices& choices() const { return choices_; }
 
   /// Families have 1, none and 1f1b for the keys that they leave open, as cores have for theirs.
-  const std::vector<Layout>& families() const { return families_; }
-  std::vector<Layout> cores(const Layout& family);
+  const Enumeration& families() const { return families_; }
+  Enumeration cores(const Layout& family) const;
   /// Returns the family in each of its schedules, without what else a core has.
-  std::vector<Layout> schedules(const Layout& family);
-  std::vector<Layout> layouts(const Layout& core);
-
-  /// Returns what was found to be in conflict so far, each by the keys that cause it, once.
-  const std::vector<Rejection>& conflicts() const { return conflicts_; }
+  Enumeration schedules(const Layout& family) const;
+  Enumeration layouts(const Layout& core) const;
 
  private:
   void grow_families();
   void grow_family(Layout degrees);
-  void add_passes(const Layout& schedule, std::vector<Layout>& cores);
-  bool can_be(const Layout& layout);
-  std::vector<std::vector<int>> splits(const Layout& core);
-  void conflict(LayoutRequest keys, std::string reason);
+  Enumeration passes(const Layout& schedule) const;
+  std::optional<Rejection> why_not(const Layout& layout) const;
+  std::vector<std::vector<int>> splits(const Layout& core) const;
 
   Pricing& pricing_;
   LayoutSpace space_;
-  Skeletons& skeletons_;
+  const Skeletons& skeletons_;
   LayoutChoices choices_;
-  std::vector<Layout> families_;
-  std::vector<Rejection> conflicts_;
-  std::set<std::string> said_;
+  Enumeration families_;
 };
 
-struct Enumeration {
-  std::vector<Layout> layouts;       ///< without conflict
-  std::vector<Rejection> conflicts;  ///< each with the keys that cause it
-};
+/// Calls visit(layout) for each layout of the space, in the order of the tree, until it returns false.
+void visit_layouts(Pricing& pricing, const LayoutSpace& space, const std::function<bool(const Layout&)>& visit);
 
 /// Returns the whole tree. Throws SpecError if it has more than kMostLayouts (schedules/limits.h).
 Enumeration enumerate_layouts(Pricing& pricing, const LayoutSpace& space);

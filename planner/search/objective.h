@@ -1,7 +1,7 @@
 #pragma once
-// What a search makes least.
+// The quantity that a search makes least.
 //
-//   Objective least_time;                                  // the seconds of a step
+//   SearchObjective least_time;                                  // the seconds of a step
 //   least_time.value(evaluation)                           // of a layout that was evaluated
 //   least_time.bound(layout, step_time_lower_bound(...))   // of one of which less is known
 
@@ -13,7 +13,7 @@
 
 namespace plumb { inline namespace planner {
 
-struct Objective {
+struct SearchObjective {
   /// Returns the value of an evaluated layout.
   std::function<double(const Evaluation&)> value = [](const Evaluation& evaluation) {
     return seconds(evaluation.simulation.makespan);

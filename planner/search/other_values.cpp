@@ -15,19 +15,18 @@ namespace {
 std::optional<std::size_t> best_of(Candidates& candidates, const LayoutRequest& only) {
   CandidateQueue waiting(candidates, only);
   while (const auto first = waiting.take_first()) {
-    if (candidates[*first].known == Known::kShared) return first;
-    candidates.learn_more(*first);
-    waiting.push(*first);
+    if (first->level == Level::kCandidate && candidates[first->index].known == Known::kShared) return first->index;
+    waiting.push(candidates.take_steps({&*first, 1}));
   }
   return std::nullopt;
 }
 
 /// Opens every family and core, so that all values are known.
 void open_all(Candidates& candidates) {
-  for (std::size_t family = 0; family < candidates.families().size(); ++family) {
-    const IndexRange cores = candidates.open_family(family);
-    for (std::size_t core = cores.first; core < cores.end; ++core) candidates.open_core(core);
-  }
+  std::vector<Node> families;
+  for (std::size_t family = 0; family < candidates.families().size(); ++family)
+    families.push_back(candidates.node_of(Level::kFamily, family));
+  candidates.take_steps(candidates.take_steps(families));
 }
 
 }  // namespace

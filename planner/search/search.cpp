@@ -1,7 +1,9 @@
 #include "planner/search/search.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,114 +33,149 @@ class Search {
       : pricing_(pricing),
         options_(options),
         order_(order),
-        candidates_(pricing, space, order, complete, options.objective),
+        candidates_(pricing, space, order,
+                    {.complete = complete, .objective = options.objective, .threads = options.threads}),
         waiting_(candidates_) {}
 
   SearchResult run() {
     rank();
-    if (result_.stopped_at)
-      rank_what_is_known();
-    else
-      join_close_ones();
+    if (result_.stopped_at) rank_what_is_known();
     count();
     if (rows_.empty()) result_.infeasible = infeasible_sentence();
-    if (options_.by_key && !rows_.empty()) result_.other_values = other_values(candidates_, rows_.front());
+    if (options_.by_key && !rows_.empty()) result_.other_values = other_values(candidates_, rows_.front().best);
     result_.conflicts = candidates_.conflicts();
     if (options_.explain) list_losers();
-    for (const std::size_t row : rows_) result_.ranked.push_back(candidates_.take_evaluation(row));
+    for (Row& row : rows_) {
+      result_.ranked.push_back(candidates_.take_evaluation(row.best));
+      result_.variants.emplace_back();
+      std::ranges::sort(row.variants);
+      for (const Node& variant : row.variants) result_.variants.back().push_back(candidates_.layout(variant.index));
+    }
     return std::move(result_);
   }
 
  private:
-  /// Takes up the least known value, until there are as many rows as are kept.
+  /// The best candidate of a family, and others of it that take nearly the same.
+  struct Row {
+    std::size_t best = 0;
+    std::vector<Node> variants;
+  };
+
+  /// Takes steps with the least values, until there are as many rows as are kept, and no variants of them are left.
   void rank() {
-    while (std::ssize(rows_) < options_.keep) {
-      const std::optional<double> least = waiting_.least();
-      if (least && has_to_stop()) {
+    while (const std::optional<double> least = waiting_.least()) {
+      if (is_full() && !is_close(*least, rows_.back())) return;
+      if (!is_full() && has_to_stop(*least)) {
         result_.stopped_at = least;
         result_.counts.evaluations_until_stop = candidates_.evaluations();
         return;
       }
-      const auto index = waiting_.take_first();
-      if (!index) return;
-      if (const auto row = row_of(*index))
-        join(*row, *index);
-      else if (candidates_[*index].known == Known::kShared)
-        add_row(*index);
-      else {
-        candidates_.learn_more(*index);
-        waiting_.push(*index);
-      }
+      const std::vector<Node> next = candidates_.take_steps(next_batch());
+      waiting_.push(next);
+      for (const Node& node : next) note_best(node);
     }
   }
 
-  bool has_to_stop() const {
-    const std::int64_t taken = candidates_.evaluations();
-    return (options_.most_evaluations > 0 && taken >= options_.most_evaluations) || options_.stop();
+  void note_best(const Node& node) {
+    if (node.level != Level::kCandidate || candidates_[node.index].known != Known::kShared) return;
+    if (!best_ || node < *best_) best_ = node;
+  }
+
+  bool is_full() const { return std::ssize(rows_) >= options_.keep; }
+
+  /// Takes the rows and variants that the queue begins with, and returns the first nodes behind them with which steps
+  /// have to be taken. The more steps were taken, the more nodes: few of them are looked at in vain.
+  std::vector<Node> next_batch() {
+    constexpr std::int64_t kShareInVain = 16, kMost = 512;
+    const std::int64_t size = std::clamp<std::int64_t>(steps_ / kShareInVain, 1, kMost);
+    std::vector<Node> batch, later;
+    std::set<std::uint32_t> families;  // that are no rows, in the order of their least value
+    while (std::ssize(batch) + std::ssize(later) < size) {
+      const auto node = waiting_.take_first();
+      if (!node) break;
+      const bool is_candidate = node->level == Level::kCandidate;
+      const Known known = is_candidate ? candidates_[node->index].known : Known::kWork;
+      if (Row* row = row_of(node->place)) {
+        if (!is_close(node->value, *row)) continue;
+        (known < Known::kPrivate ? batch : row->variants).push_back(*node);
+      } else if (is_full()) {
+        continue;
+      } else if (known == Known::kShared) {
+        if (batch.empty() && later.empty())
+          add_row(*node);
+        else
+          later.push_back(*node);
+      } else {
+        // As many families as rows are wanted are looked at in any case, and of each the candidate of the least value.
+        const bool first = families.insert(node->place[0]).second;
+        const bool wanted = first && std::ssize(families) <= options_.keep - std::ssize(rows_);
+        (known < Known::kPrivate || wanted ? batch : later).push_back(*node);
+      }
+    }
+    waiting_.push(later);
+    limit_evaluations(batch);
+    steps_ += std::ssize(batch);
+    return batch;
+  }
+
+  /// Puts candidates back for which no evaluations are left.
+  void limit_evaluations(std::vector<Node>& batch) {
+    if (options_.most_evaluations == 0 || is_full()) return;
+    std::int64_t left = options_.most_evaluations - candidates_.evaluations();
+    std::erase_if(batch, [&](const Node& node) {
+      if (node.level != Level::kCandidate || left-- > 0) return false;
+      waiting_.push(node);
+      return true;
+    });
+  }
+
+  bool has_to_stop(double least) const {
+    if (options_.most_evaluations > 0 && candidates_.evaluations() >= options_.most_evaluations) return true;
+    SearchProgress progress{.least = least};
+    if (best_) progress.best = &candidates_.evaluation(best_->index), progress.best_value = best_->value;
+    return options_.stop(progress);
   }
 
   /// Ranks the layouts whose steps are known, on shared links. Where there are none, it goes on to the first that fits.
   void rank_what_is_known() {
-    std::vector<std::pair<double, std::size_t>> known;
+    std::vector<Node> known;
     for (std::size_t index = 0; index < candidates_.size(); ++index) {
-      const Candidate& candidate = candidates_[index];
-      if (candidate.known == Known::kPrivate || candidate.known == Known::kShared)
-        known.emplace_back(candidate.value, index);
+      if (candidates_[index].known == Known::kPrivate || candidates_[index].known == Known::kShared)
+        known.push_back(candidates_.node_of(Level::kCandidate, index));
     }
     std::ranges::sort(known);
-    std::vector<std::pair<double, std::size_t>> shared;
-    for (const auto& [value, index] : known) {
-      if (std::ssize(shared) == options_.keep || row_of(index)) continue;
-      if (candidates_[index].known == Known::kPrivate) candidates_.learn_more(index);
-      if (candidates_[index].known != Known::kShared) continue;
-      shared.emplace_back(candidates_[index].value, index);
+    std::vector<Node> shared;
+    for (const Node& node : known) {
+      if (std::ssize(shared) == options_.keep || row_of(node.place) != nullptr) continue;
+      if (candidates_[node.index].known == Known::kPrivate) candidates_.take_steps({&node, 1});
+      if (candidates_[node.index].known == Known::kShared)
+        shared.push_back(candidates_.node_of(Level::kCandidate, node.index));
     }
     std::ranges::sort(shared);
-    for (const auto& [value, index] : shared)
-      if (std::ssize(rows_) < options_.keep && !row_of(index)) add_row(index);
+    for (const Node& node : shared)
+      if (!is_full() && row_of(node.place) == nullptr) add_row(node);
     while (rows_.empty()) {
-      const auto index = waiting_.take_first();
-      if (!index) return;
-      while (candidates_[*index].known < Known::kShared) candidates_.learn_more(*index);
-      if (candidates_[*index].known == Known::kShared) add_row(*index);
+      const auto node = waiting_.take_first();
+      if (!node) return;
+      const Known known = node->level == Level::kCandidate ? candidates_[node->index].known : Known::kWork;
+      if (known == Known::kShared)
+        add_row(*node);
+      else if (known != Known::kOut)
+        waiting_.push(candidates_.take_steps({&*node, 1}));
     }
   }
 
-  /// Adds the variants of the last row that come after it.
-  void join_close_ones() {
-    if (rows_.empty()) return;
-    while (const auto index = waiting_.take_first()) {
-      if (!is_close_in_value(*index, rows_.back())) break;
-      if (const auto row = row_of(*index)) join(*row, *index);
-    }
+  /// Returns the row of the node's family; null if it has none yet.
+  Row* row_of(const TreePlace& place) {
+    const auto row = std::ranges::find_if(
+        rows_, [&](const Row& one) { return candidates_[one.best].place.front() == place.front(); });
+    return row == rows_.end() ? nullptr : &*row;
   }
 
-  /// Returns the row of the candidate's family; nothing if it has none yet.
-  std::optional<std::size_t> row_of(std::size_t index) const {
-    const auto row = std::ranges::find(rows_of_families_, family_of(candidates_.layout(index)));
-    if (row == rows_of_families_.end()) return std::nullopt;
-    return static_cast<std::size_t>(row - rows_of_families_.begin());
-  }
+  void add_row(const Node& node) { rows_.push_back({.best = node.index}); }
 
-  void add_row(std::size_t index) {
-    rows_.push_back(index);
-    rows_of_families_.push_back(family_of(candidates_.layout(index)));
-    result_.variants.emplace_back();
-  }
-
-  /// Adds the candidate to the variants of that row if it fits and takes nearly the same.
-  void join(std::size_t row, std::size_t index) {
-    while (candidates_[index].known < Known::kPrivate && is_close(index, rows_[row])) candidates_.learn_more(index);
-    if (is_close(index, rows_[row])) result_.variants[row].push_back(candidates_.layout(index));
-  }
-
-  /// True if the candidate may take nearly the same as that row's.
-  bool is_close(std::size_t index, std::size_t row) const {
-    return candidates_[index].known != Known::kOut && is_close_in_value(index, row);
-  }
-
-  bool is_close_in_value(std::size_t index, std::size_t row) const {
-    return candidates_[index].value <= (1 + kNearlyTheSame) * candidates_[row].value;
+  bool is_close(double value, const Row& row) const {
+    return value <= (1 + kNearlyTheSame) * candidates_[row.best].value;
   }
 
   void count() {
@@ -160,7 +197,7 @@ class Search {
   /// Lists what each layout takes that is no row, or why it does not fit.
   void list_losers() {
     for (std::size_t index = 0; index < candidates_.size(); ++index) {
-      if (std::ranges::find(rows_, index) != rows_.end()) continue;
+      if (std::ranges::find(rows_, index, &Row::best) != rows_.end()) continue;
       const Candidate& candidate = candidates_[index];
       std::string reason;
       if (candidate.known == Known::kOut) {
@@ -202,8 +239,9 @@ class Search {
   const std::optional<Schedule>& order_;
   Candidates candidates_;
   CandidateQueue waiting_;
-  std::vector<std::size_t> rows_;                ///< indices of candidates
-  std::vector<LayoutRequest> rows_of_families_;  ///< [row]
+  std::vector<Row> rows_;
+  std::optional<Node> best_;  ///< of those on shared links
+  std::int64_t steps_ = 0;    ///< that were taken with nodes
   SearchResult result_;
 };
 

@@ -13,6 +13,9 @@
 //
 // A search that is stopped ranks the best that it has found, and says how far they may be from the best there are.
 //
+// Steps of learning are taken in batches, which grow with the search. The steps on shared links, which are the dearest,
+// are those alone that any search takes: as many families as rows are missing, the least values first.
+//
 // Layouts of the same degrees and micro-batch are a family. A row of the ranking is the best of its family. Others of
 // the family that take nearly the same are its variants, and are not simulated on shared links.
 
@@ -34,13 +37,22 @@ namespace plumb { inline namespace planner {
 /// Share of its value by which a variant of a layout is above it at most.
 inline constexpr double kNearlyTheSame = 0.02;
 
+/// The state of a search on its way.
+struct SearchProgress {
+  double least = 0;                  ///< a value below which no layout that is no row can be
+  const Evaluation* best = nullptr;  ///< of the least value so far; null: no layout was evaluated yet
+  double best_value = 0;
+};
+
 struct SearchOptions {
-  Objective objective;   ///< what is made least
-  int keep = 10;         ///< families ranked
-  bool by_key = false;   ///< find the best layout with each other value of each key
+  SearchObjective objective;  ///< what is made least
+  int threads = 0;            ///< that search side by side, with one answer; 0: one for each core
+  int keep = 10;              ///< families ranked
+  bool by_key = false;        ///< find the best layout with each other value of each key
   bool explain = false;  ///< list every layout that lost, with the nearest change that fits for those that do not fit
   std::int64_t most_evaluations = 0;  ///< steps of learning after which the search stops; 0: it ends by itself
-  std::function<bool()> stop = [] { return false; };  ///< asked before each such step; true: the search stops
+  /// Asked now and then; true: the search stops.
+  std::function<bool(const SearchProgress&)> stop = [](const SearchProgress&) { return false; };
 };
 
 struct SearchCounts {

@@ -66,6 +66,9 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   verb->add_option("--time-limit", arguments->time_limit_s,
                    "seconds behind which the search stops, with the best until then")
       ->check(above_zero());
+  verb->add_option("--threads", arguments->threads,
+                   "that search side by side, with the same answer (default: the cores)")
+      ->transform(count_of<int>(1));
   verb->add_option_function<std::string>(
           "--explain",
           [given = arguments.get()](const std::string& family) {

@@ -39,6 +39,7 @@ struct PlanArguments {
   int top = 5;
   std::int64_t effort = 0;  ///< steps after which the search stops; 0: it ends by itself
   double time_limit_s = 0;  ///< seconds; 0: none
+  int threads = 0;          ///< of the search; 0: one for each core
   bool explain = false;     ///< say what other values of each key cost
   std::string family;       ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
   std::string output;

@@ -15,6 +15,7 @@
 #include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
+#include "tools/reports/search_bar.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -118,14 +119,16 @@ QuestionArguments question_of(const PlanArguments& arguments) {
   return question;
 }
 
-SearchOptions options_of(const PlanArguments& arguments, const StopSignals& signals) {
+SearchOptions options_of(const PlanArguments& arguments, const StopSignals& signals, SearchBar& bar) {
   const auto start = std::chrono::steady_clock::now();
   const Seconds limit = arguments.time_limit_s > 0 ? Seconds{arguments.time_limit_s} : Seconds::max();
-  return {.keep = arguments.top,
+  return {.threads = arguments.threads,
+          .keep = arguments.top,
           .by_key = arguments.explain && arguments.family.empty(),
           .explain = !arguments.family.empty(),
           .most_evaluations = arguments.effort,
-          .stop = [&signals, start, limit] {
+          .stop = [&signals, &bar, start, limit](const SearchProgress& progress) {
+            bar.show(progress);
             return signals.has_come() || std::chrono::steady_clock::now() - start > limit;
           }};
 }
@@ -182,7 +185,9 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
 int plan_verb(const PlanArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
   const StopSignals signals;
-  const PlannedQuestion planned = plan_question(question_of(arguments), options_of(arguments, signals));
+  SearchBar bar;
+  const PlannedQuestion planned = plan_question(question_of(arguments), options_of(arguments, signals, bar));
+  bar.clear();
   if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
   if (planned.search.ranked.empty()) {
     if (arguments.explain && !arguments.json) print_answer(explanation_text(planned));

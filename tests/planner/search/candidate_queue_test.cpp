@@ -12,10 +12,21 @@ namespace {
 
 const TrainingSpec kFewSamples{.global_batch = 8, .sequence = 128};
 
-/// The texts of the layouts that the queue gives.
+/// Returns the texts of the layouts that the queue gives, once all branches are opened. Checks their order.
 std::multiset<std::string> all_of(Candidates& candidates, CandidateQueue& queue) {
   std::multiset<std::string> texts;
-  while (const auto index = queue.take_first()) texts.insert(to_text(candidates.layout(*index)));
+  Node before{.value = -1};
+  while (const auto least = queue.least()) {
+    const Node node = *queue.take_first();
+    CHECK(*least == node.value);
+    CHECK(before < node);
+    before = node;
+    if (node.level == Level::kCandidate)
+      texts.insert(to_text(candidates.layout(node.index)));
+    else
+      queue.push(candidates.take_steps({&node, 1}));
+  }
+  CHECK(!queue.take_first());
   return texts;
 }
 
@@ -26,22 +37,9 @@ TEST_CASE("the queue gives the least value first, of equals the first in the tre
   const std::optional<Schedule> own;
   Candidates candidates(pricing, {}, own);
   CandidateQueue queue(candidates);
-  std::pair<double, TreePlace> before{-1, {}};
-  std::multiset<std::string> taken;
-  while (true) {
-    const auto least = queue.least();
-    const auto index = queue.take_first();
-    if (!index) break;
-    const std::pair now{candidates[*index].value, candidates[*index].place};
-    CHECK(*least <= now.first);
-    CHECK(before < now);
-    before = now;
-    taken.insert(to_text(candidates.layout(*index)));
-  }
-  CHECK(!queue.least());
   std::multiset<std::string> listed;
   for (const Layout& layout : enumerate_layouts(pricing, {}).layouts) listed.insert(to_text(layout));
-  CHECK(taken == listed);
+  CHECK(all_of(candidates, queue) == listed);
   CHECK(candidates.size() == listed.size());
 }
 
@@ -50,7 +48,10 @@ TEST_CASE("what is open already is in a second queue too, and only layouts with 
   const std::optional<Schedule> own;
   Candidates candidates(pricing, {}, own);
   CandidateQueue first(candidates);
-  for (int taken = 0; taken < 20; ++taken) first.take_first();
+  for (int taken = 0; taken < 20; ++taken) {
+    const Node node = *first.take_first();
+    first.push(candidates.take_steps({&node, 1}));
+  }
   for (const char* only : {"tp=2", "zero=3", "schedule=gpipe", "v=2,recompute=full"}) {
     CAPTURE(only);
     CandidateQueue queue(candidates, parse_layout(only));
@@ -67,10 +68,9 @@ TEST_CASE("a search for the best opens no family that cannot hold it") {
   const std::optional<Schedule> own;
   Candidates candidates(pricing, {}, own);
   CandidateQueue queue(candidates);
-  while (const auto index = queue.take_first()) {
-    if (candidates[*index].known == Known::kShared) break;
-    candidates.learn_more(*index);
-    queue.push(*index);
+  while (const auto node = queue.take_first()) {
+    if (node->level == Level::kCandidate && candidates[node->index].known == Known::kShared) break;
+    queue.push(candidates.take_steps({&*node, 1}));
   }
   std::size_t opened = 0;
   for (const Branch& family : candidates.families()) opened += family.below ? 1 : 0;

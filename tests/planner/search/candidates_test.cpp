@@ -41,13 +41,12 @@ TEST_CASE("what is learned later of a layout's time is never less: work, stages,
     CHECK(candidates.size() == 0);
     SimTime least_below = SimTime::max();
     for (std::size_t family = 0; family < candidates.families().size(); ++family) {
-      const IndexRange cores = candidates.open_family(family);
-      for (std::size_t core = cores.first; core < cores.end; ++core) {
-        CHECK(candidates.core(core).bound >= candidates.families()[family].bound);
-        const IndexRange layouts = candidates.open_core(core);
-        for (std::size_t index = layouts.first; index < layouts.end; ++index)
-          CHECK(candidates[index].time >= candidates.core(core).bound);
-        least_below = std::min(least_below, candidates.core(core).bound);
+      const Node opened = candidates.node_of(Level::kFamily, family);
+      for (const Node& core : candidates.take_steps({&opened, 1})) {
+        const SimTime bound = candidates.core(core.index).bound;
+        CHECK(bound >= candidates.families()[family].bound);
+        for (const Node& layout : candidates.take_steps({&core, 1})) CHECK(candidates[layout.index].time >= bound);
+        least_below = std::min(least_below, bound);
       }
     }
     CHECK(least_below > SimTime{0});
@@ -57,7 +56,8 @@ TEST_CASE("what is learned later of a layout's time is never less: work, stages,
       CAPTURE(to_text(candidates.layout(index)));
       Candidate before = candidates[index];
       while (candidates[index].known < Known::kShared) {
-        candidates.learn_more(index);
+        const Node node = candidates.node_of(Level::kCandidate, index);
+        candidates.take_steps({&node, 1});
         if (candidates[index].known == Known::kOut) break;
         CHECK(candidates[index].known > before.known);
         CHECK(candidates[index].time >= before.time);

@@ -26,10 +26,10 @@ TEST_CASE("layouts lie below their core, cores below their family, and no layout
   Skeletons skeletons;
   LayoutTree tree(pricing, {}, skeletons);
   std::set<std::string> texts;
-  for (const Layout& family : tree.families()) {
-    for (const Layout& core : tree.cores(family)) {
+  for (const Layout& family : tree.families().layouts) {
+    for (const Layout& core : tree.cores(family).layouts) {
       CHECK(family_of(core) == family_of(family));
-      for (const Layout& layout : tree.layouts(core)) {
+      for (const Layout& layout : tree.layouts(core).layouts) {
         CHECK(family_of(layout) == family_of(family));
         CHECK(layout.schedule == core.schedule);
         CHECK(layout.zero == core.zero);
@@ -77,8 +77,8 @@ TEST_CASE("degrees that the framework does not run end the tree at their family"
   Pricing pricing(preset_model("gpt3-175b"), preset_cluster("h100:32"), short_sequences);  // 96 heads
   Skeletons skeletons;
   LayoutTree tree(pricing, {}, skeletons);
-  for (const Layout& family : tree.families()) CHECK(family.tensor <= 8);
-  CHECK(std::ranges::any_of(tree.conflicts(), [](const Rejection& conflict) {
+  for (const Layout& family : tree.families().layouts) CHECK(family.tensor <= 8);
+  CHECK(std::ranges::any_of(tree.families().conflicts, [](const Rejection& conflict) {
     return conflict.layout == LayoutRequest{.tensor = 32} || conflict.layout == LayoutRequest{.tensor = 16};
   }));
 }

@@ -38,13 +38,14 @@ TEST_CASE("no layout's fullest rank holds less than the bound of its core, on ra
     Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
     Skeletons skeletons;
     LayoutTree tree(pricing, parse_layout_space(question.pins), skeletons);
-    REQUIRE(!tree.families().empty());
+    const std::vector<Layout>& families = tree.families().layouts;
+    REQUIRE(!families.empty());
     for (int draw = 0; draw < 25; ++draw) {
-      const std::vector<Layout> cores = tree.cores(tree.families()[random() % tree.families().size()]);
+      const std::vector<Layout> cores = tree.cores(families[random() % families.size()]).layouts;
       if (cores.empty()) continue;
       const Layout& core = cores[random() % cores.size()];
       const std::int64_t bound = least_peak_bytes(pricing, core, *skeletons.find(core));
-      for (const Layout& layout : tree.layouts(core)) {
+      for (const Layout& layout : tree.layouts(core).layouts) {
         CAPTURE(question.model);
         CAPTURE(to_text(layout));
         const std::int64_t peak = std::ranges::max(

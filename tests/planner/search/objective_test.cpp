@@ -18,7 +18,7 @@ TEST_CASE("a search finds the layout of the least value, whatever is made least"
   const auto dear_tensor_ranks = [](const Layout& layout, SimTime time) { return layout.tensor * seconds(time); };
   const auto dear_pipelines = [](const Layout& layout, SimTime time) { return layout.pipeline * seconds(time); };
   for (const auto& price : {std::function(dear_tensor_ranks), std::function(dear_pipelines)}) {
-    const Objective objective{
+    const SearchObjective objective{
         .value = [&](const Evaluation& found) { return price(found.layout, found.simulation.makespan); },
         .bound = price};
     double least = std::numeric_limits<double>::infinity();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/search/bounds.h"
@@ -118,7 +119,7 @@ TEST_CASE("more rows are the same rows and others behind them, on ten larger que
     if (question.cluster[0] == 'v') training.precision = Precision::kFp16;
     Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
     const LayoutRequest request = parse_layout(question.pins);
-    const SearchResult most = search_layouts(pricing, request, {.keep = 25});
+    const SearchResult most = search_layouts(pricing, request, {.keep = 100});
     REQUIRE(!most.ranked.empty());
     for (const int keep : {1, 5}) {
       const SearchResult fewer = search_layouts(pricing, request, {.keep = keep});
@@ -272,16 +273,97 @@ TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone
   CHECK(contains(bound.nearest_change(large), "device.memory_gib="));
 }
 
-TEST_CASE("the same question has the same answer") {
-  const auto text = [] {
-    const SearchResult result = found_layouts(small_gpt(), round_cluster(8), kShortTraining, {}, {.explain = true});
-    std::string all;
-    for (const Evaluation& ranked : result.ranked)
-      all += to_text(ranked.layout) + to_json(prediction_of(ranked)).dump();
+TEST_CASE("the same question has the same answer on any number of threads, also where a budget ends it") {
+  const auto text = [](int threads, std::int64_t most_evaluations) {
+    const SearchResult result =
+        found_layouts(small_gpt(), round_cluster(8), kShortTraining, {},
+                      {.threads = threads, .explain = true, .most_evaluations = most_evaluations});
+    const SearchCounts& counts = result.counts;
+    std::string all = fmt::format("{} {} {} {} {}", counts.opened, counts.enumerated, counts.evaluations, counts.priced,
+                                  counts.simulated);
+    if (result.stopped_at) all += fmt::format(", stopped at {}", *result.stopped_at);
+    for (std::size_t row = 0; row < result.ranked.size(); ++row) {
+      all += to_text(result.ranked[row].layout) + to_json(prediction_of(result.ranked[row])).dump();
+      for (const Layout& variant : result.variants[row]) all += to_text(variant);
+    }
     for (const Rejection& rejection : result.losers) all += to_text(rejection.layout) + rejection.reason;
+    for (const Rejection& rejection : result.conflicts) all += to_text(rejection.layout) + rejection.reason;
     return all;
   };
-  CHECK(text() == text());
+  for (const std::int64_t most_evaluations : {0, 1, 7, 100, 1000}) {
+    CAPTURE(most_evaluations);
+    const std::string once = text(1, most_evaluations);
+    for (const int threads : {1, 2, 5}) CHECK(text(threads, most_evaluations) == once);
+  }
+}
+
+TEST_CASE("a search that a budget ends takes no more evaluations, and says below what no better layout lies") {
+  Pricing pricing(small_gpt(), round_cluster(8), kShortTraining);
+  const SearchResult whole = search_layouts(pricing, {}, {.keep = 1});
+  REQUIRE(!whole.ranked.empty());
+  REQUIRE(whole.counts.evaluations > 50);
+  for (const std::int64_t most_evaluations : {1, 20, 50}) {
+    const SearchResult part = search_layouts(pricing, {}, {.keep = 1, .most_evaluations = most_evaluations});
+    REQUIRE(part.stopped_at);
+    CHECK(part.counts.evaluations_until_stop == most_evaluations);
+    CHECK(*part.stopped_at <= seconds(whole.ranked.front().simulation.makespan));
+    REQUIRE(!part.ranked.empty());
+    CHECK(part.ranked.front().simulation.makespan >= whole.ranked.front().simulation.makespan);
+  }
+}
+
+TEST_CASE("the order in which keys and values are named changes nothing") {
+  Pricing pricing(small_gpt(), round_cluster(8), kShortTraining);
+  const SearchResult one = search_layouts(pricing, parse_layout_space("tp=2|4,zero=0|1,schedule=gpipe|1f1b,mbs=1|2"));
+  const SearchResult other = search_layouts(pricing, parse_layout_space("mbs=2|1,schedule=1f1b|gpipe,zero=1|0,tp=4|2"));
+  REQUIRE(!one.ranked.empty());
+  REQUIRE(one.ranked.size() == other.ranked.size());
+  for (std::size_t row = 0; row < one.ranked.size(); ++row) {
+    CHECK(one.ranked[row].layout == other.ranked[row].layout);
+    CHECK(one.ranked[row].simulation.makespan == other.ranked[row].simulation.makespan);
+    CHECK(one.variants[row] == other.variants[row]);
+  }
+  CHECK(one.counts == other.counts);
+}
+
+TEST_CASE("more memory, bandwidth or arithmetic never makes the best layout slower") {
+  std::mt19937 random(4);
+  const auto any = [&](auto... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+  };
+  const std::array<void (*)(ClusterSpec&), 5> improvements = {
+      [](ClusterSpec& cluster) { cluster.device.memory_bytes *= 2; },
+      [](ClusterSpec& cluster) { cluster.device.memory_bytes_per_second *= 2; },
+      [](ClusterSpec& cluster) { cluster.node_link->bytes_per_second *= 2; },
+      [](ClusterSpec& cluster) { cluster.network->bytes_per_second *= 2; },
+      [](ClusterSpec& cluster) {
+        for (auto& [precision, flops_per_second] : cluster.device.peak_flops_per_second) flops_per_second *= 2;
+      },
+  };
+  int faster = 0;
+  for (int draw = 0; draw < 20; ++draw) {
+    ClusterSpec cluster = round_cluster(any(4, 8));
+    cluster.device.memory_bytes = std::int64_t{any(700, 1200, 2400)} << 20;
+    cluster.node_link->bytes_per_second = any(30e9, 100e9);
+    cluster.network->bytes_per_second = any(1e9, 10e9);
+    const TrainingSpec training{.global_batch = any(8, 16), .sequence = any(128, 512)};
+    const auto best = [&](const ClusterSpec& of) {
+      const SearchResult found = found_layouts(small_gpt(), of, training, {}, {.keep = 1});
+      return found.ranked.empty() ? SimTime::max() : found.ranked.front().simulation.makespan;
+    };
+    const SimTime before = best(cluster);
+    for (std::size_t i = 0; i < improvements.size(); ++i) {
+      CAPTURE(draw);
+      CAPTURE(i);
+      ClusterSpec better = cluster;
+      improvements[i](better);
+      const SimTime after = best(better);
+      CHECK(after <= before);
+      faster += after < before ? 1 : 0;
+    }
+  }
+  CHECK(faster > 50);
 }
 
 TEST_CASE("enumeration offers every key and no layout twice") {
