@@ -242,6 +242,19 @@ nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
   return json;
 }
 
+nlohmann::ordered_json operation_json(const ClusterSpec& cluster) {
+  const OperatingSpec& operation = cluster.operation;
+  nlohmann::ordered_json json;
+  const auto put = [&](const std::string& key, std::optional<double> value) {
+    if (value) json[key] = number(cluster, "operation." + key, *value);
+  };
+  put("usd_per_device_hour", operation.usd_per_device_hour);
+  put("idle_w", operation.idle_watts);
+  put("busy_w", operation.busy_watts);
+  if (operation.pue != 1) put("pue", operation.pue);
+  return json;
+}
+
 /// Returns the reason why a cluster cannot have that many devices, with the remedy; empty if it can.
 std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
@@ -339,6 +352,7 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
     network.finish();
   }
   if (object.has("host")) cluster.host = read_host(object.object("host"));
+  if (object.has("operation")) cluster.operation = read_operation(object.object("operation"));
   if (object.has("nccl")) {
     if (cluster.devices_per_node > 1 || cluster.network)
       cluster.nccl = read_nccl(object.object("nccl"));
@@ -384,6 +398,7 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
       json["network"]["oversubscription"] = number(cluster, "network.oversubscription", wiring.oversubscription);
   }
   if (cluster.host) json["host"] = host_json(cluster);
+  if (cluster.operation != OperatingSpec{}) json["operation"] = operation_json(cluster);
   if (cluster.nccl) json["nccl"] = nccl_json(cluster);
   for (const CollectiveTable& table : cluster.collective_tables) json["collective_tables"].push_back(to_json(table));
   for (const KernelSample& sample : cluster.samples) {

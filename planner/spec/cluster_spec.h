@@ -19,6 +19,7 @@
 
 #include "planner/spec/host_spec.h"
 #include "planner/spec/nccl_spec.h"
+#include "planner/spec/operating_spec.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
 #include "simulator/network/topology/fabric.h"
@@ -100,6 +101,7 @@ struct ClusterSpec {
   std::optional<LinkSpec> network;    ///< link of one NIC; needed where there is more than one node
   WiringSpec wiring;
   std::optional<HostSpec> host;  ///< needed by offloading
+  OperatingSpec operation;       ///< needed where money or energy is asked for
   std::optional<NcclSpec> nccl;  ///< inputs of NCCL's cost model; without them collectives are priced as rings
   std::vector<CollectiveTable> collective_tables;  ///< measured tables, which override the models
   std::vector<KernelSample> samples;               ///< measured times of kernels, which override the roofline
@@ -136,8 +138,8 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///    "collective_slowdown"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch",
 ///    "pcie" or "mesh" (a link for each pair; the bandwidth is that of all links of a device)}, "network":
 ///    {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node", "nodes_per_leaf",
-///    "oversubscription"}, "host": {...} (spec/host_spec.h), "nccl": {...} and "collective_tables": [...]
-///    (spec/nccl_spec.h), "kernel_samples": [...]}
+///    "oversubscription"}, "host": {...} (spec/host_spec.h), "operation": {...} (spec/operating_spec.h), "nccl": {...}
+///    and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);
