@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/spec/huggingface/huggingface.h"
+#include "planner/spec/megatron_layout.h"
 #include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
@@ -173,7 +174,9 @@ LayoutSpace space_input(const QuestionArguments& question) {
   }
   if (!question.split.empty()) {
     if (!space.split.is_open()) throw UsageError("the split is given twice: keep --split or the layout's split=");
-    space.split.named = {read_option([&] { return parse_split(question.split); })};
+    const bool as_megatron = question.split.find('E') != std::string::npos;
+    space.split.named = {read_option(
+        [&] { return as_megatron ? split_of_megatron_layout(question.split) : parse_split(question.split); })};
   }
   space.wide = question.space == "wide";
   return space;
