@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/evaluate/cluster_network.h"
+#include "planner/evaluate/noisy_evaluation.h"
 #include "planner/search/evaluate_plan.h"
 #include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
@@ -152,13 +154,13 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
-/// Returns the variation of the step if it is asked for, on those links and with that many data-parallel replicas.
-std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                                    int replicas, const SimulateArguments& arguments) {
+/// Returns the variation of the step if it is asked for: `steps` makes its runs, of that many data-parallel replicas.
+std::optional<NoiseReport> noise_of(const SimulateArguments& arguments, int replicas,
+                                    const std::function<NoisySteps(const NoiseSpec&)>& steps) {
   if (arguments.noise.empty()) return {};
   NoiseReport report{.spec = read_option([&] { return parse_noise(arguments.noise); })};
   report.spec.replicas = replicas;
-  report.steps = simulate_noise(lowered, costs, network, report.spec, options_of(arguments).sends);
+  report.steps = steps(report.spec);
   return report;
 }
 
@@ -214,7 +216,10 @@ int simulate_schedule(const SimulateArguments& arguments) {
   SimulationOptions options = options_of(arguments);
   options.record_memory = false;  // costs without bytes count chunks instead
   const Simulation simulation = simulate(lowered, table, network, options);
-  const ReportContext known{.noise = noise_of(lowered, table, network, 1, arguments),
+  const auto noisy = [&](const NoiseSpec& noise) {
+    return simulate_noise(lowered, table, network, noise, options.sends);
+  };
+  const ReportContext known{.noise = noise_of(arguments, 1, noisy),
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
   ReportContext context = explained(known, lowered, table, simulation);
@@ -244,14 +249,15 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
       if (const std::string note = slower_than_bf16(plan, evaluation.simulation); !note.empty()) print_note(note);
     }
     const auto tokens = static_cast<double>(tokens_per_step(plan.training));
+    const auto noisy = [&](const NoiseSpec& noise) {
+      return noisy_steps_of(evaluation, noise, options_of(arguments).sends);
+    };
     const ReportContext known{.samples_per_step = static_cast<double>(plan.training.global_batch),
                               .tokens_per_step = has_sequence(plan.model) ? std::optional(tokens) : std::nullopt,
                               .mfu_ratio = evaluation.rates.mfu_ratio,
                               .has_memory = true,
                               .by_resource = resource_sensitivity(plan, evaluation),
-                              .noise = noise_of(evaluation.lowered, evaluation.costs,
-                                                evaluation.network.value_or(NetworkSpec{.replicas = plan.layout.data}),
-                                                plan.layout.data, arguments)};
+                              .noise = noise_of(arguments, plan.layout.data, noisy)};
     ReportContext context = explained(known, evaluation.lowered, evaluation.costs, evaluation.simulation);
     const NetworkOptions options = network_of(arguments.network);
     if (evaluation.network && !evaluation.simulation.critical_path.empty()) {
