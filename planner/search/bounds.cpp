@@ -127,6 +127,17 @@ SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std
   return step_time_lower_bound({costs, kinds}, bound_order(order), microbatches);
 }
 
+SimTime busy_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches) {
+  if (order.lanes) return SimTime{0};
+  const std::vector<StageTimes> times = times_of(stages.kinds, order.backwards);
+  SimTime all{0};
+  for (const int kind : stages.kind_of_stage) {
+    const StageTimes& of = times[kind];
+    all += microbatches * (order.pairs ? of.computing : of.forward + of.backward);
+  }
+  return all / static_cast<std::int64_t>(order.first_stage.size());
+}
+
 std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Schedule& order) {
   const std::vector<int> kinds = own_kinds(costs);
   return memory_in_issue_order(costs, held_order(order, kinds));

@@ -45,6 +45,10 @@ BoundOrder bound_order(const Schedule& schedule);
 SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches);
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 
+/// Returns a time for which the ranks of these stages compute at least, on average: forwards and backwards of all
+/// micro-batches. It is 0 for several lanes, which share the micro-batches.
+SimTime busy_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches);
+
 /// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation
 /// finds without the overlap of collectives and without received messages.
 std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Schedule& order);

@@ -53,17 +53,17 @@ void Candidates::bound_families() {
   workers_.each(layouts.size(), [&](std::size_t i) {
     Enumeration schedules = tree_.schedules(layouts[i]);
     conflicts[i] = std::move(schedules.conflicts);
-    const SimTime bound = order_ ? SimTime{0} : bound_of(layouts[i], schedules.layouts);
+    const LeastTimes least = order_ ? LeastTimes{} : bound_of(layouts[i], schedules.layouts);
     families_[i] = {.layout = layouts[i],
                     .place = {static_cast<std::uint32_t>(i), 0, 0},
-                    .bound = bound,
-                    .value = options_.objective.bound(layouts[i], bound)};
+                    .bound = least.step,
+                    .value = options_.objective.bound(layouts[i], least)};
   });
   for (std::vector<Rejection>& found : conflicts) conflicts_.add(std::move(found));
 }
 
 /// Returns the bound of the least work of a family's cores, in the schedule that is bounded least.
-SimTime Candidates::bound_of(const Layout& family, const std::vector<Layout>& schedules) {
+LeastTimes Candidates::bound_of(const Layout& family, const std::vector<Layout>& schedules) {
   const LayoutChoices& choices = tree_.choices();
   const std::vector<Recompute> recompute = choices.recompute();
   std::optional<MicrobatchWork> work;
@@ -80,13 +80,14 @@ SimTime Candidates::bound_of(const Layout& family, const std::vector<Layout>& sc
       }
     }
   }
-  std::optional<SimTime> bound;
+  std::optional<LeastTimes> bound;
   for (const Layout& ordered : schedules) {
-    const SimTime of_schedule =
+    const LeastTimes least =
         work_.lower_bound(work.value_or(MicrobatchWork{}), ordered, skeletons_.find(ordered)->bound);
-    bound = std::min(bound.value_or(of_schedule), of_schedule);
+    const LeastTimes& before = bound.value_or(least);
+    bound = {.step = std::min(before.step, least.step), .busy = std::min(before.busy, least.busy)};
   }
-  return bound.value_or(SimTime{0});
+  return bound.value_or(LeastTimes{});
 }
 
 Node Candidates::node_of(Level level, std::size_t index) const {
@@ -142,8 +143,10 @@ Candidates::Opened Candidates::open_family(const Branch& family) {
     Branch branch{.layout = std::move(core), .place = family.place, .value = family.value};
     branch.place[1] = static_cast<std::uint32_t>(opened.cores.size());
     if (!order_) {
-      branch.bound = work_.lower_bound(work_.work(branch.layout), branch.layout, skeletons_.find(branch.layout)->bound);
-      branch.value = std::max(branch.value, options_.objective.bound(branch.layout, branch.bound));
+      const LeastTimes least =
+          work_.lower_bound(work_.work(branch.layout), branch.layout, skeletons_.find(branch.layout)->bound);
+      branch.bound = least.step;
+      branch.value = std::max(branch.value, options_.objective.bound(branch.layout, least));
     }
     opened.cores.push_back(std::move(branch));
   }
@@ -190,16 +193,18 @@ IndexRange Candidates::add(Opened opened) {
 /// Returns true if no layout of the core fits, where all of them keep their state on the device.
 bool Candidates::cannot_fit(const Layout& core) {
   if (tree_.choices().offload() != std::vector{Offload{}}) return false;
-  return memory_shortfall({least_peak_bytes(pricing_, core, *skeletons_.find(core))}, pricing_.cluster().device,
-                          pricing_.memory_headroom(core))
-      .has_value();
+  const std::int64_t peak = least_peak_bytes(pricing_, core, *skeletons_.find(core));
+  return (peak_limit_ && peak >= *peak_limit_) ||
+         memory_shortfall({peak}, pricing_.cluster().device, pricing_.memory_headroom(core)).has_value();
 }
 
-SimTime Candidates::bound_by_stages(const Layout& layout) {
+LeastTimes Candidates::bound_by_stages(const Layout& layout) {
   const Skeleton& known = *skeletons_.find(layout);
   const PricedLayout priced = price_layout(pricing_, layout, known.schedule, known.order);
-  return step_time_lower_bound({priced.kinds, priced.kind_of_stage}, known.bound,
-                               microbatches_of(pricing_.training(), layout));
+  const StageTable stages{priced.kinds, priced.kind_of_stage};
+  const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
+  return {.step = step_time_lower_bound(stages, known.bound, microbatches),
+          .busy = busy_lower_bound(stages, known.bound, microbatches)};
 }
 
 Candidates::Learned Candidates::learn_more(const Candidate& candidate) {
@@ -221,8 +226,12 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
     PricedLayout priced = advisor_.price(layout);
     if (const auto shortfall = advisor_.shortfall_of(layout, priced))
       return {.candidate = candidate, .out = Out{.shortfall = shortfall}};
+    const std::int64_t peak_bytes = peak_limit_ ? advisor_.peak_bytes(layout, priced) : 0;
     const Evaluation sums = evaluate_sums(pricing_, layout, std::move(priced));
-    return {.candidate = bounded(candidate, Known::kPrivate, sums.simulation.makespan)};
+    Candidate learned =
+        bounded(candidate, Known::kPrivate, {.step = sums.simulation.makespan, .busy = mean_busy(sums.simulation)});
+    learned.peak_bytes = peak_bytes;
+    return {.candidate = std::move(learned)};
   }
   Learned learned{.candidate = candidate, .evaluation = on_shared_links(layout)};
   const Evaluation& evaluation = *learned.evaluation;
@@ -233,15 +242,16 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
     return {.candidate = candidate, .out = Out{.reason = std::move(*reason)}};
   learned.candidate.time = evaluation.simulation.makespan;
   learned.candidate.value = options_.objective.value(evaluation);
+  learned.candidate.peak_bytes = std::ranges::max(evaluation.simulation.peak_memory_bytes);
   learned.candidate.known = Known::kShared;
   return learned;
 }
 
-/// Returns the candidate, of which is known that it takes that time or longer.
-Candidate Candidates::bounded(Candidate candidate, Known known, SimTime time) const {
+/// Returns the candidate with what is known of its step.
+Candidate Candidates::bounded(Candidate candidate, Known known, const LeastTimes& least) const {
   candidate.known = known;
-  candidate.time = std::max(candidate.time, time);
-  candidate.value = std::max(candidate.value, options_.objective.bound(candidate.layout, candidate.time));
+  candidate.time = std::max(candidate.time, least.step);
+  candidate.value = std::max(candidate.value, options_.objective.bound(candidate.layout, least));
   return candidate;
 }
 

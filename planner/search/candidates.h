@@ -44,7 +44,8 @@ struct Candidate {
   Layout layout;
   TreePlace place{};
   SimTime time{0};
-  double value = 0;  ///< of the objective, as far as it is known
+  double value = 0;             ///< of the objective, as far as it is known
+  std::int64_t peak_bytes = 0;  ///< that its fullest rank holds, as far as it is known where peaks are limited
   Known known = Known::kWork;
 };
 
@@ -108,6 +109,9 @@ class Candidates {
 
   /// Returns how many cores were not opened because their layouts cannot fit.
   std::int64_t cores_too_large() const { return cores_too_large_; }
+  /// From now on a core is not opened whose layouts all hold so much memory or more, and peaks are learned early.
+  void limit_peak(std::int64_t bytes) { peak_limit_ = bytes; }
+
   /// Returns how many steps were taken with candidates.
   std::int64_t evaluations() const { return evaluations_taken_; }
 
@@ -142,15 +146,15 @@ class Candidates {
 
   Step step_with(const Node& node);
   void bound_families();
-  SimTime bound_of(const Layout& family, const std::vector<Layout>& schedules);
+  LeastTimes bound_of(const Layout& family, const std::vector<Layout>& schedules);
   Opened open_family(const Branch& family);
   Opened open_core(const Branch& core);
   IndexRange add(Opened opened);
   bool cannot_fit(const Layout& core);
   Learned learn_more(const Candidate& candidate);
   Learned learn_step(const Candidate& candidate);
-  SimTime bound_by_stages(const Layout& layout);
-  Candidate bounded(Candidate candidate, Known known, SimTime time) const;
+  LeastTimes bound_by_stages(const Layout& layout);
+  Candidate bounded(Candidate candidate, Known known, const LeastTimes& least) const;
   Evaluation on_shared_links(const Layout& layout);
   std::optional<std::string> host_conflict(const Evaluation& evaluation) const;
 
@@ -166,6 +170,7 @@ class Candidates {
   std::vector<Branch> cores_;
   std::vector<Candidate> candidates_;
   Conflicts conflicts_;
+  std::optional<std::int64_t> peak_limit_;
   bool one_exists_ = false;
   std::int64_t cores_too_large_ = 0;
   std::int64_t evaluations_taken_ = 0;

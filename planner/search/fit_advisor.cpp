@@ -1,5 +1,6 @@
 #include "planner/search/fit_advisor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -54,6 +55,14 @@ std::vector<Change> changes_of(const Layout& layout) {
     add(fmt::format("pp={},dp={}", pipeline, data), [=](Layout& l) { l.pipeline = pipeline, l.data = data; });
   }
   return changes;
+}
+
+/// True if a key of the change is among those that were changed before.
+bool repeats_key(std::string_view before, std::string_view change) {
+  const auto keys = layout_words(before);
+  return std::ranges::any_of(layout_words(change), [&](const auto& word) {
+    return std::ranges::find(keys, word.first, [](const auto& known) { return known.first; }) != keys.end();
+  });
 }
 
 /// Names the value where the space leaves it open.
@@ -144,11 +153,19 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
+  return memory_shortfall(held_bytes(layout, priced), pricing_.cluster().device, pricing_.memory_headroom(layout));
+}
+
+/// [rank] the bytes that are held at least.
+std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const PricedLayout& priced) {
   const HeldOrder& held = order_of_layout(layout).held.of(priced.kind_of_stage, [&] {
     return held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
   });
-  return memory_shortfall(memory_in_issue_order(priced.kinds, held), pricing_.cluster().device,
-                          pricing_.memory_headroom(layout));
+  return memory_in_issue_order(priced.kinds, held);
+}
+
+std::int64_t FitAdvisor::peak_bytes(const Layout& layout, const PricedLayout& priced) {
+  return std::ranges::max(held_bytes(layout, priced));
 }
 
 bool FitAdvisor::fits(const Layout& layout) {
@@ -157,10 +174,25 @@ bool FitAdvisor::fits(const Layout& layout) {
   return !closed_by_stack(pricing_, space_, layout) && !shortfall_of(layout);
 }
 
-std::string FitAdvisor::nearest_change(const Layout& layout) {
+/// Returns the text of the first of so many changes one behind the other with which the layout fits; nothing if there
+/// are none. No key is changed twice.
+std::optional<std::string> FitAdvisor::changes_that_fit(const Layout& layout, const std::string& before, int count) {
   for (const Change& change : changes_of(layout)) {
-    if (fits(change.layout)) return change.text + " fits";
+    if (repeats_key(before, change.text)) continue;
+    const std::string text = before.empty() ? change.text : before + "," + change.text;
+    if (count > 1) {
+      if (auto more = changes_that_fit(change.layout, text, count - 1)) return more;
+    } else if (fits(change.layout)) {
+      return text + " fits";
+    }
   }
+  return std::nullopt;
+}
+
+std::string FitAdvisor::nearest_change(const Layout& layout) {
+  constexpr int kMostChanges = 3;
+  for (int count = 1; count <= kMostChanges; ++count)
+    if (auto changes = changes_that_fit(layout, {}, count)) return *changes;
   if (!other_) other_ = other_layout_or_cluster();
   return *other_;
 }

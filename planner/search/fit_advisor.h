@@ -29,14 +29,18 @@ class FitAdvisor {
   /// Returns price_layout() of the layout in its order, whose facts are worked out once for all layouts that share it.
   PricedLayout price(const Layout& layout);
 
+  /// Returns the bytes that the fullest rank of the layout holds at least (memory_in_issue_order).
+  std::int64_t peak_bytes(const Layout& layout, const PricedLayout& priced);
+
   /// Returns by how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does. `priced`
   /// are its prices where they are at hand.
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout);
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout, const PricedLayout& priced);
 
-  /// Returns the nearest change, as a clause. It is one key if possible: sequence parallelism, sharding, recomputation,
-  /// smaller micro-batches, one chunk a rank, tensor or pipeline ranks in place of replicas. If no key helps it is
-  /// another layout, and failing that the device memory or the number of devices that would suffice.
+  /// Returns the nearest change, as a clause. It is one key if possible, else the fewest of two or three: sequence
+  /// parallelism, sharding, recomputation, smaller micro-batches, one chunk a rank, tensor or pipeline ranks in place of
+  /// replicas. If these do not help it is another layout, and failing that the device memory or the number of devices
+  /// that would suffice.
   std::string nearest_change(const Layout& layout);
 
  private:
@@ -48,7 +52,9 @@ class FitAdvisor {
   };
   Schedule order_that_shows(const Layout& layout) const;
   const OrderOfLayout& order_of_layout(const Layout& layout) const;
+  std::vector<std::int64_t> held_bytes(const Layout& layout, const PricedLayout& priced);
   bool fits(const Layout& layout);
+  std::optional<std::string> changes_that_fit(const Layout& layout, const std::string& before, int count);
   std::string other_layout_or_cluster();
 
   Pricing& pricing_;

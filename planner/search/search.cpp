@@ -38,14 +38,19 @@ class Search {
         waiting_(candidates_) {}
 
   SearchResult run() {
-    rank();
-    if (result_.stopped_at) rank_what_is_known();
+    if (options_.memory_front)
+      rank_front();
+    else
+      rank();
+    if (result_.stopped_at && (rows_.empty() || !options_.memory_front)) rank_what_is_known();
     count();
-    if (rows_.empty()) result_.infeasible = infeasible_sentence();
+    if (rows_.empty() && !result_.limited && !result_.stopped_at && options_.advise)
+      result_.infeasible = infeasible_sentence();
     if (options_.by_key && !rows_.empty()) result_.other_values = other_values(candidates_, rows_.front().best);
     result_.conflicts = candidates_.conflicts();
     if (options_.explain) list_losers();
     for (Row& row : rows_) {
+      result_.values.push_back(candidates_[row.best].value);
       result_.ranked.push_back(candidates_.take_evaluation(row.best));
       result_.variants.emplace_back();
       std::ranges::sort(row.variants);
@@ -65,15 +70,25 @@ class Search {
   void rank() {
     while (const std::optional<double> least = waiting_.least()) {
       if (is_full() && !is_close(*least, rows_.back())) return;
-      if (!is_full() && has_to_stop(*least)) {
-        result_.stopped_at = least;
-        result_.counts.evaluations_until_stop = candidates_.evaluations();
-        return;
-      }
-      const std::vector<Node> next = candidates_.take_steps(next_batch());
-      waiting_.push(next);
-      for (const Node& node : next) note_best(node);
+      result_.limited = !is_full() && *least >= options_.below;
+      if (result_.limited || (!is_full() && stops(*least))) return;
+      take_steps(next_batch());
     }
+  }
+
+  /// Adds a row for each layout that no other beats in both value and memory. As the rows come by value, each of them
+  /// has to hold less than those before it.
+  void rank_front() {
+    while (const std::optional<double> least = waiting_.least()) {
+      if (stops(*least)) return;
+      take_steps(next_of_front());
+    }
+  }
+
+  void take_steps(const std::vector<Node>& batch) {
+    const std::vector<Node> next = candidates_.take_steps(batch);
+    waiting_.push(next);
+    for (const Node& node : next) note_best(node);
   }
 
   void note_best(const Node& node) {
@@ -100,6 +115,9 @@ class Search {
         (known < Known::kPrivate ? batch : row->variants).push_back(*node);
       } else if (is_full()) {
         continue;
+      } else if (node->value >= options_.below) {
+        later.push_back(*node);
+        break;
       } else if (known == Known::kShared) {
         if (batch.empty() && later.empty())
           add_row(*node);
@@ -118,6 +136,38 @@ class Search {
     return batch;
   }
 
+  /// Takes the rows of a front that the queue begins with, and returns the first nodes behind them with which steps
+  /// have to be taken.
+  std::vector<Node> next_of_front() {
+    constexpr std::int64_t kShareInVain = 16, kMost = 512;
+    const std::int64_t size = std::clamp<std::int64_t>(steps_ / kShareInVain, 1, kMost);
+    std::vector<Node> batch, later;
+    while (std::ssize(batch) + std::ssize(later) < size) {
+      const auto node = waiting_.take_first();
+      if (!node) break;
+      const Candidate* candidate = node->level == Level::kCandidate ? &candidates_[node->index] : nullptr;
+      const bool beaten = candidate != nullptr && !rows_.empty() && candidate->peak_bytes >= last_row().peak_bytes;
+      if (beaten) continue;
+      const bool is_first = batch.empty() && later.empty();
+      if (candidate == nullptr || candidate->known < Known::kPrivate ||
+          (candidate->known == Known::kPrivate && is_first)) {
+        batch.push_back(*node);
+      } else if (candidate->known == Known::kShared && is_first) {
+        if (!rows_.empty() && last_row().value == candidate->value) rows_.pop_back();
+        add_row(*node);
+        candidates_.limit_peak(candidate->peak_bytes);
+      } else {
+        later.push_back(*node);
+      }
+    }
+    waiting_.push(later);
+    limit_evaluations(batch);
+    steps_ += std::ssize(batch);
+    return batch;
+  }
+
+  const Candidate& last_row() const { return candidates_[rows_.back().best]; }
+
   /// Puts candidates back for which no evaluations are left.
   void limit_evaluations(std::vector<Node>& batch) {
     if (options_.most_evaluations == 0 || is_full()) return;
@@ -129,11 +179,15 @@ class Search {
     });
   }
 
-  bool has_to_stop(double least) const {
-    if (options_.most_evaluations > 0 && candidates_.evaluations() >= options_.most_evaluations) return true;
+  /// True if the search has to end although layouts wait; notes what is known of them.
+  bool stops(double least) {
     SearchProgress progress{.least = least};
     if (best_) progress.best = &candidates_.evaluation(best_->index), progress.best_value = best_->value;
-    return options_.stop(progress);
+    const bool is_spent = options_.most_evaluations > 0 && candidates_.evaluations() >= options_.most_evaluations;
+    if (!is_spent && !options_.stop(progress)) return false;
+    result_.stopped_at = least;
+    result_.counts.evaluations_until_stop = candidates_.evaluations();
+    return true;
   }
 
   /// Ranks the layouts whose steps are known, on shared links. Where there are none, it goes on to the first that fits.
@@ -148,7 +202,7 @@ class Search {
     for (const Node& node : known) {
       if (std::ssize(shared) == options_.keep || row_of(node.place) != nullptr) continue;
       if (candidates_[node.index].known == Known::kPrivate) candidates_.take_steps({&node, 1});
-      if (candidates_[node.index].known == Known::kShared)
+      if (candidates_[node.index].known == Known::kShared && candidates_[node.index].value < options_.below)
         shared.push_back(candidates_.node_of(Level::kCandidate, node.index));
     }
     std::ranges::sort(shared);
@@ -156,7 +210,7 @@ class Search {
       if (!is_full() && row_of(node.place) == nullptr) add_row(node);
     while (rows_.empty()) {
       const auto node = waiting_.take_first();
-      if (!node) return;
+      if (!node || node->value >= options_.below) return;
       const Known known = node->level == Level::kCandidate ? candidates_[node->index].known : Known::kWork;
       if (known == Known::kShared)
         add_row(*node);
@@ -250,16 +304,27 @@ SearchResult search_space(Pricing& pricing, const LayoutSpace& space, const Sear
                           const std::optional<Schedule>& order) {
   const bool complete = options.by_key || options.explain;
   SearchResult result = Search(pricing, space, options, order, complete).run();
-  if (!result.ranked.empty() || result.counts.cores_too_large == 0) return result;
+  if (!result.ranked.empty() || result.limited || result.counts.cores_too_large == 0 || !options.advise) return result;
   return Search(pricing, space, options, order, true).run();
 }
 
 }  // namespace
 
+SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
+  for (const auto member :
+       {&SearchCounts::families, &SearchCounts::opened, &SearchCounts::cores_too_large, &SearchCounts::enumerated,
+        &SearchCounts::conflicts, &SearchCounts::evaluations, &SearchCounts::evaluations_until_stop,
+        &SearchCounts::priced, &SearchCounts::too_large, &SearchCounts::simulated, &SearchCounts::outrun})
+    this->*member += other.*member;
+  return *this;
+}
+
 SearchResult search_layouts(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
                             const std::optional<Schedule>& order) {
   SearchResult result = search_space(pricing, space, options, order);
-  if (space.wide || !space.offload.is_open() || !pricing.cluster().host || result.counts.too_large == 0) return result;
+  const bool may_fit = !result.ranked.empty() || result.limited;
+  const bool too_large = result.counts.too_large + result.counts.cores_too_large > 0;
+  if (may_fit || space.wide || !space.offload.is_open() || !pricing.cluster().host || !too_large) return result;
   for (const Offload offload : {Offload{.optimizer = true}, Offload{.optimizer = true, .activations = true}}) {
     if (!result.ranked.empty()) break;
     LayoutSpace offloading = space;

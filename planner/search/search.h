@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,7 +49,11 @@ struct SearchOptions {
   SearchObjective objective;  ///< what is made least
   int threads = 0;            ///< that search side by side, with one answer; 0: one for each core
   int keep = 10;              ///< families ranked
-  bool by_key = false;        ///< find the best layout with each other value of each key
+  double below = std::numeric_limits<double>::infinity();  ///< only layouts of a lower value are ranked
+  /// Rank, in place of the best of `keep` families, each layout that no other beats in both value and peak memory.
+  bool memory_front = false;
+  bool advise = true;    ///< say what would help where nothing is feasible
+  bool by_key = false;   ///< find the best layout with each other value of each key
   bool explain = false;  ///< list every layout that lost, with the nearest change that fits for those that do not fit
   std::int64_t most_evaluations = 0;  ///< steps of learning after which the search stops; 0: it ends by itself
   /// Asked now and then; true: the search stops.
@@ -68,11 +73,13 @@ struct SearchCounts {
   std::int64_t simulated = 0;               ///< on shared links, and fit
   std::int64_t outrun = 0;                  ///< could not be a row by a bound
 
+  SearchCounts& operator+=(const SearchCounts& other);
   friend bool operator==(const SearchCounts&, const SearchCounts&) = default;
 };
 
 struct SearchResult {
   std::vector<Evaluation> ranked;  ///< the best of each family; empty: there is no feasible layout
+  std::vector<double> values;      ///< [ranked] by the objective
   /// [ranked] others of the family whose value, with links of their own, is at most kNearlyTheSame above.
   std::vector<std::vector<Layout>> variants;
   std::vector<OtherValue> other_values;  ///< by key and value, with `by_key`
@@ -81,6 +88,7 @@ struct SearchResult {
   SearchCounts counts;
   /// A value below which no layout that is no row can be, where the search was stopped.
   std::optional<double> stopped_at;
+  bool limited = false;    ///< the next layout is not below SearchOptions::below
   std::string infeasible;  ///< where nothing is feasible: by how much, and the nearest change that helps
 };
 

@@ -30,14 +30,17 @@ MicrobatchWork WorkBounds::work(const Layout& layout) {
   return known_.of({&prices, layout.recompute}, [&] { return work_of_microbatch(prices, layout.recompute); });
 }
 
-SimTime WorkBounds::lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const {
-  if (!order.backwards) return SimTime{0};
+LeastTimes WorkBounds::lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const {
+  if (!order.backwards) return {};
   const auto microbatches = static_cast<double>(microbatches_of(pricing_.training(), layout));
   const bool waits = order.rank.size() == order.first_stage.size() && !order.split && !order.lanes;
-  const double times =
-      waits ? 1 / (1 - std::pow(1 - 1 / microbatches, layout.pipeline)) : microbatches / layout.pipeline;
-  const std::chrono::duration<double, std::pico> of_rank = (order.pairs ? work.computing : work.all) * times;
-  return at_most_latest(kLessRounding * of_rank.count());
+  const double of_mean_rank = microbatches / layout.pipeline;
+  const double of_step = waits ? 1 / (1 - std::pow(1 - 1 / microbatches, layout.pipeline)) : of_mean_rank;
+  const auto lasting = [&](double times) {
+    const std::chrono::duration<double, std::pico> time = (order.pairs ? work.computing : work.all) * times;
+    return at_most_latest(kLessRounding * time.count());
+  };
+  return {.step = lasting(of_step), .busy = lasting(of_mean_rank)};
 }
 
 MicrobatchWork WorkBounds::work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute) {

@@ -13,9 +13,9 @@
 #include "planner/evaluate/stage_passes.h"
 #include "planner/price/pricing.h"
 #include "planner/search/bounds.h"
+#include "planner/search/objective.h"
 #include "planner/spec/layout.h"
 #include "planner/threads/memo.h"
-#include "schedules/time.h"
 
 namespace plumb { inline namespace planner {
 
@@ -40,13 +40,14 @@ class WorkBounds {
   /// all layers, or longer.
   MicrobatchWork work(const Layout& layout);
 
-  /// Returns a time before which no step of the layout ends, whose work is T for one of m micro-batches:
-  ///   m T / p                    the mean over the p ranks;
+  /// Returns the mean over the p ranks, m T / p, for which they compute, where the work is T for one of m micro-batches,
+  /// and a time before which no step of the layout ends:
+  ///   m T / p                    as no rank is done before it has computed;
   ///   T / (1 - (1 - 1/m)^p)      where each rank has one stage, and its last backward waits for those before it: the
   ///                              ends of the ranks, m t_r + sum of t_q over q < r, cannot all be earlier, as they are
   ///                              equal where t_r falls by 1 - 1/m from rank to rank.
-  /// It is 0 for an order without backwards.
-  SimTime lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const;
+  /// Both are 0 for an order without backwards.
+  LeastTimes lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const;
 
  private:
   MicrobatchWork work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);

@@ -1,9 +1,12 @@
 #include "planner/search/bounds.h"
 
+#include <numeric>
+
 #include <doctest/doctest.h>
 
 #include "planner/evaluate/evaluation.h"
 #include "planner/search/layout_tree.h"
+#include "planner/search/objective.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -14,7 +17,7 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
   const TrainingSpec training{.global_batch = 16, .sequence = 128};
   const ClusterSpec cluster = round_cluster(8);
   Pricing pricing(model, cluster, training);
-  int tight = 0;
+  int tight = 0, tight_busy = 0;
   const Enumeration found = enumerate_layouts(pricing, {});
   REQUIRE(found.layouts.size() > 500);
   for (const Layout& layout : found.layouts) {
@@ -24,6 +27,12 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
     const SimTime bound = step_time_lower_bound(predicted.costs, order, microbatches_of(training, layout));
     CAPTURE(to_text(layout));
     CHECK(bound <= predicted.simulation.makespan);
+    const BoundOrder facts = bound_order(order);
+    std::vector<int> kinds(predicted.costs.stages.size());
+    std::iota(kinds.begin(), kinds.end(), 0);
+    const SimTime busy = busy_lower_bound({predicted.costs, kinds}, facts, microbatches_of(training, layout));
+    CHECK(busy <= mean_busy(predicted.simulation));
+    if (to_seconds(busy) > 0.9 * to_seconds(mean_busy(predicted.simulation))) ++tight_busy;
     if (to_seconds(bound) > 0.9 * to_seconds(predicted.simulation.makespan)) ++tight;
     const std::vector<std::int64_t> peaks = memory_in_issue_order(predicted.costs, order);
     // Besides, a rank holds what it has received for its next actions.
@@ -35,6 +44,7 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
     }
   }
   CHECK(tight > 100);  // a bound of 0 would pass the rest
+  CHECK(tight_busy > 50);
 }
 
 TEST_CASE("a shortfall names the rank that lacks most, of what a device has besides its reserve") {

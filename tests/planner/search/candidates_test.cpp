@@ -10,7 +10,7 @@
 
 namespace plumb::test {
 
-TEST_CASE("what is learned later of a layout's time is never less: work, stages, own links, shared links") {
+TEST_CASE("what is learned later of a layout's time and energy is never less: work, stages, own links, shared links") {
   std::mt19937 random(7);
   struct Question {
     const char* model;
@@ -35,9 +35,11 @@ TEST_CASE("what is learned later of a layout's time is never less: work, stages,
     training.stack->can = {};  // ZeRO 2 and 3 share most
     ClusterSpec cluster = preset_cluster(question.cluster);
     cluster.device.memory_bytes *= 8;  // so that few are out
+    cluster.operation = {.idle_watts = 100, .busy_watts = 400};
     Pricing pricing(preset_model(question.model), cluster, training);
     const std::optional<Schedule> own;
-    Candidates candidates(pricing, parse_layout(question.pins), own);
+    const SearchObjective energy = least_energy(cluster);
+    Candidates candidates(pricing, parse_layout(question.pins), own, true, energy);
     CHECK(candidates.size() == 0);
     SimTime least_below = SimTime::max();
     for (std::size_t family = 0; family < candidates.families().size(); ++family) {
@@ -61,6 +63,8 @@ TEST_CASE("what is learned later of a layout's time is never less: work, stages,
         if (candidates[index].known == Known::kOut) break;
         CHECK(candidates[index].known > before.known);
         CHECK(candidates[index].time >= before.time);
+        CHECK(candidates[index].value >= before.value);
+        CHECK(candidates[index].peak_bytes >= before.peak_bytes);
         if (candidates[index].known == Known::kShared && candidates[index].time > before.time) ++dearer;
         before = candidates[index];
       }

@@ -15,11 +15,15 @@ namespace plumb::test {
 TEST_CASE("a search finds the layout of the least value, whatever is made least") {
   Pricing pricing(small_gpt(), round_cluster(4), {.global_batch = 8, .sequence = 128});
   const LayoutSpace space = parse_layout_space("recompute=none,sp=0");
-  const auto dear_tensor_ranks = [](const Layout& layout, SimTime time) { return layout.tensor * seconds(time); };
-  const auto dear_pipelines = [](const Layout& layout, SimTime time) { return layout.pipeline * seconds(time); };
+  const auto dear_tensor_ranks = [](const Layout& layout, const LeastTimes& times) {
+    return layout.tensor * seconds(times.step);
+  };
+  const auto dear_pipelines = [](const Layout& layout, const LeastTimes& times) {
+    return layout.pipeline * seconds(times.step);
+  };
   for (const auto& price : {std::function(dear_tensor_ranks), std::function(dear_pipelines)}) {
     const SearchObjective objective{
-        .value = [&](const Evaluation& found) { return price(found.layout, found.simulation.makespan); },
+        .value = [&](const Evaluation& found) { return price(found.layout, {.step = found.simulation.makespan}); },
         .bound = price};
     double least = std::numeric_limits<double>::infinity();
     for (const Layout& layout : enumerate_layouts(pricing, space).layouts)

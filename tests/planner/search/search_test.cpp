@@ -4,6 +4,7 @@
 #include <array>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -89,6 +90,45 @@ TEST_CASE("the rows are those that simulating every layout on shared links finds
   }
   CHECK(partly > 10);  // memory decides in some
   CHECK(full > 200);   // most searches leave layouts out
+}
+
+TEST_CASE("the front of memory has every layout that no other beats in both time and memory, on random small spaces") {
+  std::mt19937 random(26);
+  const auto any = [&](auto... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+  };
+  std::size_t points = 0, left_out = 0;
+  for (int space = 0; space < 30; ++space) {
+    CAPTURE(space);
+    ModelSpec model = small_gpt();
+    model.layers = any(4, 6, 8);
+    ClusterSpec cluster = round_cluster(any(2, 4, 8));
+    cluster.network->bytes_per_second = any(1e9, 10e9);
+    cluster.device.memory_bytes = std::int64_t{any(700, 2400, 9000)} << 20;
+    Pricing pricing(model, cluster, {.global_batch = any(8, 12), .sequence = any(128, 256)});
+    const LayoutRequest request =
+        parse_layout(any("mbs=1", "schedule=1f1b,sp=0", "tp=2", "zero=1", "schedule=interleaved"));
+    std::vector<std::tuple<SimTime, std::int64_t>> all;
+    for (const Layout& layout : enumerate_layouts(pricing, request).layouts) {
+      const Simulation step = evaluate(pricing, layout, {.network = NetworkOptions{}}).simulation;
+      if (!memory_shortfall(step.peak_memory_bytes, cluster.device, pricing.memory_headroom(layout)))
+        all.emplace_back(step.makespan, std::ranges::max(step.peak_memory_bytes));
+    }
+    std::ranges::sort(all);
+    std::vector<std::tuple<SimTime, std::int64_t>> front;
+    for (const auto& one : all)
+      if (front.empty() || std::get<std::int64_t>(one) < std::get<std::int64_t>(front.back())) front.push_back(one);
+    const SearchResult result = search_layouts(pricing, request, {.memory_front = true});
+    std::vector<std::tuple<SimTime, std::int64_t>> found;
+    for (const Evaluation& row : result.ranked)
+      found.emplace_back(row.simulation.makespan, std::ranges::max(row.simulation.peak_memory_bytes));
+    CHECK(found == front);
+    points += front.size();
+    left_out += all.size() - static_cast<std::size_t>(std::min<std::int64_t>(result.counts.simulated, std::ssize(all)));
+  }
+  CHECK(points > 60);
+  CHECK(left_out > 100);  // memory that is known to be too much drops layouts
 }
 
 TEST_CASE("more rows are the same rows and others behind them, on ten larger questions") {
@@ -271,6 +311,24 @@ TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone
   CHECK(!free.shortfall_of(layout_of(changed)));
   FitAdvisor bound(pricing, request_of(large));
   CHECK(contains(bound.nearest_change(large), "device.memory_gib="));
+}
+
+TEST_CASE("where no change of one key fits, the fewest changes that do are advised") {
+  ClusterSpec cluster = round_cluster(1);
+  Pricing roomy(small_gpt(), cluster, {.global_batch = 16, .sequence = 256});
+  const Layout large{.microbatch = 16};
+  const auto peak = [&](const std::string& keys) {
+    Layout layout = large;
+    const LayoutRequest request = parse_layout(keys);
+    layout.microbatch = request.microbatch.value_or(layout.microbatch);
+    layout.recompute = request.recompute.value_or(layout.recompute);
+    return FitAdvisor(roomy, {}).peak_bytes(layout, FitAdvisor(roomy, {}).price(layout));
+  };
+  REQUIRE(peak("recompute=full,mbs=8") < std::min(peak("recompute=full"), peak("mbs=8")));
+  cluster.device.memory_bytes = cluster.device.reserved_bytes + peak("recompute=full,mbs=8");
+  Pricing tight(small_gpt(), cluster, roomy.training());
+  FitAdvisor advisor(tight, parse_layout_space("mbs=16|8"));
+  CHECK(advisor.nearest_change(large) == "recompute=full,mbs=8 fits");
 }
 
 TEST_CASE("the same question has the same answer on any number of threads, also where a budget ends it") {
