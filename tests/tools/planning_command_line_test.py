@@ -170,6 +170,97 @@ class Defaults(CommandLineTest):
             self.assertEqual(self.json("clusters", cluster)["network"]["bandwidth_gb_per_s"]["value"], rate)
 
 
+class Objectives(CommandLineTest):
+    """What `plan` makes best besides the step's time."""
+    QUESTION = ("plan", "llama-3-8b", "h100:32", "--global-batch", 64, "--seq", 2048, "--layout", "mbs=1")
+    TOKENS = 64 * 2048
+
+    def test_money_counts_devices_and_their_price(self):
+        answer = self.json(*self.QUESTION, "--objective", "cost", "--price", 3)
+        per_usd = [row["goal"]["tokens_per_usd"] for row in answer["ranked"]]
+        self.assertEqual(per_usd, sorted(per_usd, reverse=True))
+        for row in answer["ranked"]:
+            step = row["prediction"]["step_time_s"]
+            usd = row["setting"]["devices"] * 3 / 3600 * step
+            self.assertAlmostEqual(row["goal"]["tokens_per_usd"], self.TOKENS / usd, delta=1e-9 * self.TOKENS / usd)
+        chosen = answer["best"]["setting"]["devices"]
+        alone = {count: self.json(*self.QUESTION, "--objective", "cost", "--price", 3, "--devices", count)["best"]
+                 for count in (chosen, 8, 32)}
+        self.assertEqual(alone[chosen]["goal"], answer["best"]["goal"])
+        self.assertTrue(all(one["goal"]["tokens_per_usd"] <= per_usd[0] for one in alone.values()))
+        text = self.done(*self.QUESTION, "--objective", "cost")
+        self.assertRegex(text, "devices +layout +tokens/[$]")
+
+    def test_energy_follows_the_powers_of_the_device(self):
+        sixteen = (*self.QUESTION[:-1], "pp=2,mbs=1", "--devices", 16, "--objective", "energy", "--pue", 1)
+        always = self.json(*sixteen, "--power", "700:700")["best"]
+        joules = 16 * 700 * always["prediction"]["step_time_s"]
+        self.assertAlmostEqual(always["goal"]["tokens_per_joule"] / (self.TOKENS / joules), 1, places=9)
+        self.assertGreater(self.json(*sixteen, "--power", "70:700")["best"]["goal"]["tokens_per_joule"],
+                           always["goal"]["tokens_per_joule"])
+        self.refused(2, *sixteen, "--power", "700:70", says=["--power", "100:700"])
+
+    def test_a_deadline_takes_the_fewest_devices_that_meet_it(self):
+        front = self.json(*self.QUESTION, "--front", "devices")["ranked"]
+        self.assertGreater(len(front), 2)
+        goal = front[-2]
+        days = goal["prediction"]["step_time_s"] * 1e12 / self.TOKENS / 86400 * 1.0001
+        best = self.json(*self.QUESTION, "--objective", "devices", "--tokens", 1e12, "--deadline", days)["best"]
+        self.assertEqual(best["layout"], goal["layout"])
+        self.assertEqual(best["setting"]["devices"], goal["setting"]["devices"])
+        self.refused(3, *self.QUESTION, "--objective", "devices", "--tokens", 1e12, "--deadline", 0.001,
+                     says=["32 devices", "deadline"])
+        self.refused(2, *self.QUESTION, "--objective", "devices", "--tokens", 1e12, says=["--deadline"])
+
+    def test_fronts_get_slower_as_they_take_less(self):
+        memory = self.json(*self.QUESTION, "--front", "memory")["ranked"]
+        times = [row["prediction"]["step_time_s"] for row in memory]
+        peaks = [max(row["prediction"]["peak_memory_bytes"]) for row in memory]
+        self.assertGreater(len(memory), 5)
+        self.assertEqual((times, peaks), (sorted(times), sorted(peaks, reverse=True)))
+        self.assertEqual(times[0], self.json(*self.QUESTION)["best"]["prediction"]["step_time_s"])
+        devices = self.json(*self.QUESTION, "--front", "devices")["ranked"]
+        counts = [row["setting"]["devices"] for row in devices]
+        times = [row["prediction"]["step_time_s"] for row in devices]
+        self.assertEqual((counts, times), (sorted(counts, reverse=True), sorted(times)))
+
+    def test_a_robust_layout_has_the_p95_that_simulating_it_shows(self):
+        question = ("plan", "gpt-micro", "h100:4", "--global-batch", 16, "--layout", "mbs=1,zero=0")
+        noise = ("--noise", "cv=0.2,runs=200")
+        plan = self.folder / "robust.json"
+        best = self.json(*question, "--objective", "robust", *noise, "-o", plan)["best"]
+        self.assertGreater(best["goal"]["step_time_p95_s"], best["prediction"]["step_time_s"])
+        shown = self.json("simulate", plan, *noise)["noise"]
+        self.assertEqual(shown["p95_step_time_s"], best["goal"]["step_time_p95_s"])
+        self.refused(2, *question, "--objective", "robust", says=["--noise"])
+
+    def test_lists_of_precisions_optimizers_and_clusters_are_searched_whole(self):
+        question = ("plan", "llama-3-8b", "--global-batch", 64, "--seq", 2048, "--layout", "mbs=1", "--stack", "nemo")
+        best = self.json(*question[:2], "a100:16|h100:16", *question[2:], "--precision", "bf16", "--optimizer",
+                         "adamw|lion")
+        alone = [self.json(*question[:2], cluster, *question[2:], "--optimizer", optimizer)["best"]
+                 for cluster in ("a100:16", "h100:16") for optimizer in ("adamw", "lion")]
+        times = [one["prediction"]["step_time_s"] for one in alone]
+        self.assertEqual(best["best"]["prediction"]["step_time_s"], min(times))
+        self.assertEqual(best["best"]["setting"]["cluster"], "h100")
+        text = self.done(*question[:2], "h100:16", *question[2:], "--precision", "bf16|fp8", "--top", 20)
+        self.assertRegex(text, "precision +layout")
+        self.refused(2, *question[:2], "h100:16|a100:16", *question[2:], "--explain", says=["--explain"])
+        self.refused(2, *question[:2], "h100:16", *question[2:], "--price", 2, says=["--objective cost"])
+
+
+class Advice(CommandLineTest):
+    def test_the_fewest_pins_to_free_are_named_where_nothing_fits(self):
+        self.refused(3, "plan", "llama-3-8b", "h100:8", "--global-batch", 64, "--layout", "tp=1,zero=0,dp=8,mbs=4",
+                     says=["no layout fits", "without dp=8 it fits as", "without mbs=4 it fits as"])
+
+    def test_a_layout_of_megatrons_is_a_split_and_is_written(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout", "pp=2")
+        best = self.json(*question, "--split", "Et*17|t*15L")["best"]
+        self.assertEqual((best["layout"]["split"], best["pipeline_model_parallel_layout"]), ([17, 15], "Et*17|t*15L"))
+        self.refused(2, *question, "--split", "Et*17|t*15,m,L", says=["multi-token prediction"])
+
+
 class Presets(CommandLineTest):
     def test_every_listed_model_and_cluster_can_be_shown_and_read_back(self):
         for verb in ("models", "clusters"):

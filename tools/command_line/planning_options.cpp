@@ -1,11 +1,15 @@
 #include "tools/command_line/add_verbs.h"
 
 #include <memory>
+#include <string>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "tools/command_line/option_groups.h"
 #include "tools/command_line/option_values.h"
+#include "tools/io/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -42,16 +46,62 @@ void check_simulate(const CLI::App& app, const SimulateArguments& arguments) {
     refuse_group(app, kOfQuestion, "is in the plan already: leave it away, or vary it with `plumb whatif`");
 }
 
+void add_aim(CLI::App* verb, AimArguments& aim) {
+  verb->add_option(
+          "--objective", aim.objective,
+          "what is best: time of a step, cost (tokens a dollar), energy (tokens a joule), robust (the p95 of a "
+          "step under --noise), devices (the fewest with which --tokens are trained in --deadline)")
+      ->check(CLI::IsMember({"time", "cost", "energy", "robust", "devices"}));
+  verb->add_option("--front", aim.front,
+                   "list the layouts that no other beats in both step time and peak memory, or the least step of each "
+                   "number of devices")
+      ->check(CLI::IsMember({"memory", "devices"}));
+  verb->add_option(
+      "--devices", aim.devices,
+      "numbers of devices that are tried, as in 8|16|32 (default: the cluster's; for cost, energy, devices "
+      "and --front devices all up to those that fill nodes)");
+  verb->add_option("--noise", aim.noise, "durations that vary, as in cv=0.05 (see `plumb simulate --help`)");
+  verb->add_option("--tokens", aim.tokens, "tokens of the training, as in 15e12")->check(above_zero());
+  verb->add_option("--deadline", aim.deadline_days, "days in which they are trained")->check(above_zero());
+  verb->add_option("--price", aim.price_usd, "dollars of a device's hour (default: the cluster's own)")
+      ->check(above_zero());
+  verb->add_option("--power", aim.power,
+                   "watts of an idle and of a busy device, as in 100:700 (default: the cluster's)");
+  verb->add_option("--pue", aim.pue, "power of the site over that of its machines (default: the cluster's, or 1)")
+      ->check(CLI::Range(1.0, 10.0));
+}
+
+/// Refuses options that the rest of the question leaves without effect.
+void check_plan(const CLI::App&, const PlanArguments& arguments) {
+  const AimArguments& aim = arguments.aim;
+  const auto refuse = [](bool given, std::string_view option, std::string_view of) {
+    if (given) throw UsageError(fmt::format("{} is of {}: leave it away, or ask for that", option, of));
+  };
+  refuse(aim.price_usd > 0 && aim.objective != "cost", "--price", "--objective cost");
+  refuse((!aim.power.empty() || aim.pue > 0) && aim.objective != "energy", aim.pue > 0 ? "--pue" : "--power",
+         "--objective energy");
+  refuse((aim.tokens > 0 || aim.deadline_days > 0) && aim.objective != "devices",
+         aim.tokens > 0 ? "--tokens" : "--deadline", "--objective devices");
+  const auto lists = [](const std::string& text) { return text.find('|') != std::string::npos; };
+  const QuestionArguments& question = arguments.question;
+  const bool one_setting =
+      aim.devices.empty() && !lists(question.cluster) && !lists(question.precision) && !lists(question.optimizer);
+  refuse(aim.front == "memory" && !one_setting, "--front memory", "one number of devices, precision and optimizer");
+  refuse(arguments.explain && !(one_setting && aim.front.empty() && aim.objective == "time"), "--explain",
+         "the shortest steps of one number of devices, precision and optimizer");
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<PlanArguments>();
   CLI::App* verb =
-      add_verb(app, chosen, "plan", "search the best layout of a model on a cluster", arguments, plan_verb);
+      add_verb(app, chosen, "plan", "search the best layout of a model on a cluster", arguments, plan_verb, check_plan);
   verb->add_option("model", arguments->question.model, "a preset, or a file (a Hugging Face config.json as it is)")
       ->required();
   verb->add_option("cluster", arguments->question.cluster, "a preset (h100:16 for 16 devices) or a file")->required();
   add_question(verb, arguments->question);
+  add_aim(verb, arguments->aim);
   verb->add_option("--top", arguments->top, "how many layouts to list")->transform(count_of<int>(1));
   verb->add_option("--headroom", arguments->question.headroom,
                    "share of a predicted peak of memory that stays free besides (default: the stack's own, from runs "

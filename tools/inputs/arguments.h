@@ -20,22 +20,36 @@ inline constexpr std::string_view kOwnExecutor = "plumb";
 /// A question to the planner: model and cluster by preset or file, the training, and the fixed keys of the layout.
 struct QuestionArguments {
   std::string model;
-  std::string cluster;
+  std::string cluster;  ///< `plan`: or several, with | between them
   std::int64_t global_batch = 0;
   std::int64_t sequence = 0;  ///< 0: the model's own
-  std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else
+  std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else; `plan`: or several, bf16|fp8
   std::string fp8_recipe;     ///< of the stack; empty: its default
   std::string stack;          ///< a preset, a file or kOwnExecutor; empty: that of each layout is assumed
-  std::string optimizer;      ///< empty: adamw
+  std::string optimizer;      ///< empty: adamw; `plan`: or several, adamw|lion
   std::string layout;         ///< dp=2,tp=4|8,..., a file of keys, or FILE,dp=2
-  std::string split;          ///< 8,8,10,6
+  std::string split;          ///< 8,8,10,6 or Megatron's Et*8|t*8|t*10|t*6L
   /// Share of a predicted peak that a search keeps free besides; nothing: the stack's own.
   std::optional<double> headroom;
   std::string space = "usual";  ///< "usual" or "wide"
 };
 
+/// The measure that `plan` makes best, and the settings among which it does.
+struct AimArguments {
+  std::string objective = "time";  ///< time, cost, energy, robust or devices
+  std::string front;               ///< memory or devices, against the step's time; empty: none
+  std::string devices;             ///< numbers of devices that are tried, 8|16|32; empty: as the objective has it
+  std::string noise;               ///< of robust: cv=0.05,runs=1000,...
+  double tokens = 0;               ///< of devices: tokens of the training
+  double deadline_days = 0;        ///< of devices
+  double price_usd = 0;            ///< of a device's hour; 0: the cluster's own
+  std::string power;               ///< watts of a device, IDLE:BUSY; empty: the cluster's own
+  double pue = 0;                  ///< 0: the cluster's own
+};
+
 struct PlanArguments {
   QuestionArguments question;
+  AimArguments aim;
   int top = 5;
   std::int64_t effort = 0;  ///< steps after which the search stops; 0: it ends by itself
   double time_limit_s = 0;  ///< seconds; 0: none

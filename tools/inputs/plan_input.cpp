@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "planner/search/evaluate_plan.h"
+#include "schedules/forms/whole_number.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/noise_option.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/files.h"
+#include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -39,25 +43,150 @@ std::string offload_text(const Layout& layout) {
       offload_name(layout.offload));
 }
 
+/// Returns the parts of a list A|B|C; an empty text is one empty part.
+std::vector<std::string> listed(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find('|', start), text.size());
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+/// Returns the cluster with the price and the powers that the aim gives.
+ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim) {
+  OperatingSpec& operation = cluster.operation;
+  if (aim.price_usd > 0) operation.usd_per_device_hour = aim.price_usd;
+  if (aim.pue > 0) operation.pue = aim.pue;
+  if (aim.power.empty()) return cluster;
+  const std::size_t colon = aim.power.find(':');
+  const auto idle = whole_number<double>(aim.power.substr(0, colon));
+  const auto busy = colon == std::string::npos ? std::nullopt : whole_number<double>(aim.power.substr(colon + 1));
+  if (!idle || !busy || *idle < 0 || *busy <= 0 || *idle > *busy)
+    throw UsageError(
+        fmt::format("--power {}: give the watts of an idle and of a busy device, as in 100:700", aim.power));
+  operation.idle_watts = idle;
+  operation.busy_watts = busy;
+  return cluster;
+}
+
+/// Returns the numbers of devices that are tried. Money, energy and a deadline may want fewer than there are.
+std::vector<int> device_counts_of(const AimArguments& aim, const ClusterSpec& cluster) {
+  const bool any =
+      aim.front == "devices" || aim.objective == "cost" || aim.objective == "energy" || aim.objective == "devices";
+  if (aim.devices.empty()) return any ? device_counts(cluster) : std::vector{cluster.devices};
+  std::vector<int> counts;
+  for (const std::string& text : listed(aim.devices)) {
+    const auto count = whole_number<int>(text);
+    if (!count || *count < 1)
+      throw UsageError(
+          fmt::format("--devices {}: \"{}\" is no number of devices: list some, as in 8|16|32", aim.devices, text));
+    counts.push_back(*count);
+  }
+  std::ranges::sort(counts);
+  return counts;
+}
+
+/// Returns the settings by number of devices, of equal ones as they are listed.
+std::vector<Setting> settings_of(const QuestionArguments& asked, const AimArguments& aim, const ModelSpec& model) {
+  std::vector<Setting> settings;
+  for (const std::string& name : listed(asked.cluster)) {
+    const ClusterSpec cluster = with_operation(cluster_input(name), aim);
+    for (const int devices : device_counts_of(aim, cluster)) {
+      for (const std::string& precision : listed(asked.precision)) {
+        for (const std::string& optimizer : listed(asked.optimizer)) {
+          QuestionArguments question = asked;
+          question.precision = precision;
+          question.optimizer = optimizer;
+          const ClusterSpec sized = devices == cluster.devices ? cluster : resize(cluster, devices);
+          settings.push_back({.cluster = sized, .training = training_input(question, model, sized)});
+        }
+      }
+    }
+  }
+  std::ranges::stable_sort(settings, {}, [](const Setting& setting) { return setting.cluster.devices; });
+  return settings;
+}
+
+SettingsOptions wanted_rows(const AimArguments& aim, const SearchOptions& options) {
+  constexpr std::pair<std::string_view, Goal> kGoals[] = {{"time", Goal::kTime},
+                                                          {"cost", Goal::kCost},
+                                                          {"energy", Goal::kEnergy},
+                                                          {"robust", Goal::kRobust},
+                                                          {"devices", Goal::kDevices}};
+  SettingsOptions wanted{.search = options};
+  wanted.goal = std::ranges::find(kGoals, aim.objective, &std::pair<std::string_view, Goal>::first)->second;
+  if (!aim.front.empty() && wanted.goal != Goal::kTime)
+    throw UsageError(
+        fmt::format("--front holds step time against {}: leave out --objective {}", aim.front, aim.objective));
+  if (aim.front == "devices") wanted.goal = Goal::kFront;
+  wanted.search.memory_front = aim.front == "memory";
+  if ((wanted.goal == Goal::kRobust) == aim.noise.empty())
+    throw UsageError("--objective robust and --noise go together: give both, as in --noise cv=0.05");
+  if (!aim.noise.empty()) wanted.noise = read_option([&] { return parse_noise(aim.noise); });
+  return wanted;
+}
+
+/// Returns the longest step with which the tokens are trained in time.
+Seconds longest_step(const AimArguments& aim, const ModelSpec& model, const TrainingSpec& training) {
+  constexpr double kSecondsPerDay = 24 * 3600;
+  if (aim.tokens <= 0 || aim.deadline_days <= 0)
+    throw UsageError("--objective devices needs a training and its end: give --tokens and --deadline");
+  if (!has_sequence(model))
+    throw UsageError(fmt::format("--objective devices counts tokens, and {} trains on none", model.name));
+  return Seconds{aim.deadline_days * kSecondsPerDay * static_cast<double>(tokens_per_step(training)) / aim.tokens};
+}
+
+/// Returns why no setting has a row, which the last one has searched for.
+std::string why_no_rows(const SettingsResult& found, const SettingsOptions& wanted) {
+  const SearchedSetting& last = found.searched.back();
+  if (last.search.stopped_at)
+    return "the search was stopped before a layout within the deadline was found: give --time-limit or --effort more";
+  if (!last.search.limited) {
+    constexpr std::ptrdiff_t kMostSaid = 3;
+    std::string text = last.search.infeasible;
+    for (const FreedKeys& freed : found.would_fit | std::views::take(kMostSaid))
+      text += fmt::format("; without {} it fits as {}", to_text(freed.keys), to_text(freed.layout));
+    return text;
+  }
+  return fmt::format(
+      "no layout of up to {} devices ends a step within {:.4g} s, as the deadline wants: give more devices or days",
+      last.pricing.cluster().devices, wanted.longest_step.count());
+}
+
 }  // namespace
 
 Plan plan_input(const std::string& path) {
   return read_as(FileKind::kPlan, path, [&] { return parse_plan(read_text_file(path), path); });
 }
 
-PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOptions& options) {
+PlannedSettings plan_settings(const QuestionArguments& asked, const AimArguments& aim, const SearchOptions& options) {
   QuestionArguments question = asked;
-  std::optional<Schedule> order = take_order(question.layout);
+  const std::optional<Schedule> order = take_order(question.layout);
   const ModelSpec model = model_input(question.model);
-  const ClusterSpec cluster = cluster_input(question.cluster);
-  const TrainingSpec training = training_input(question, model, cluster);
   const LayoutSpace space = space_input(question);
-  PlannedQuestion planned{.pricing = Pricing(model, cluster, training, assumable_stacks(question)),
-                          .order = std::move(order)};
-  planned.search = search_layouts(planned.pricing, space, options, planned.order);
-  if (!planned.search.ranked.empty() && space.offload.is_open() && !space.wide)
-    planned.switched = offload_text(planned.search.ranked.front().layout);
+  SettingsOptions wanted = wanted_rows(aim, options);
+  const std::vector<Setting> settings = settings_of(question, aim, model);
+  if (wanted.goal == Goal::kDevices) wanted.longest_step = longest_step(aim, model, settings.front().training);
+  SettingsResult found = search_settings(model, settings, assumable_stacks(question), space, wanted, order);
+  PlannedSettings planned{.goal = wanted.goal, .rows = std::move(found.rows)};
+  planned.infeasible = planned.rows.empty() ? why_no_rows(found, wanted) : "";
+  for (SearchedSetting& searched : found.searched) {
+    std::string switched;
+    if (!searched.search.ranked.empty() && space.offload.is_open() && !space.wide)
+      switched = offload_text(searched.search.ranked.front().layout);
+    planned.settings.push_back({{std::move(searched)}, order, std::move(switched)});
+  }
   return planned;
+}
+
+PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options) {
+  for (const std::string& text : {question.cluster, question.precision, question.optimizer}) {
+    if (text.find('|') != std::string::npos)
+      throw UsageError(fmt::format("{}: this asks about one setting: give one cluster, precision and optimizer", text));
+  }
+  return std::move(plan_settings(question, {}, options).settings.front());
 }
 
 Plan plan_of(const PlannedQuestion& planned, const Evaluation& ranked) {

@@ -3,9 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/search/plan.h"
-#include "planner/search/search.h"
+#include "planner/search/settings.h"
 #include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {
@@ -13,16 +14,27 @@ namespace plumb { inline namespace tools {
 /// The plan in a file. Throws InputError with file, place and remedy.
 Plan plan_input(const std::string& path);
 
-/// A question and its answer: the prices that the search used, and the layouts that it found.
-struct PlannedQuestion {
-  Pricing pricing;
+/// A question and its answer: the prices that the search used, and the layouts that it found. search.ranked is empty
+/// where nothing is feasible, and search.infeasible says why.
+struct PlannedQuestion : SearchedSetting {
   std::optional<Schedule> order;  ///< the user's own
-  SearchResult search;            ///< search.ranked is empty where nothing is feasible; search.infeasible says why
   std::string switched;           ///< what had to be done although nobody asked for it, as a sentence; empty: nothing
 };
 
-/// Searches the keys of the layout that the question leaves open. The layout's schedule may be a file. Throws as
-/// schedule_input and search_layouts do.
+/// A question in several settings, and its answer.
+struct PlannedSettings {
+  Goal goal = Goal::kTime;
+  std::vector<PlannedQuestion> settings;
+  std::vector<SettingRow> rows;  ///< the best first; empty: nothing is feasible
+  std::string infeasible;        ///< why there are no rows
+};
+
+/// Searches the keys of the layout that the question leaves open, in each setting of which it lists several clusters,
+/// precisions or optimizers, or that `aim` tries. The layout's schedule may be a file. Throws UsageError for an aim that
+/// cannot be read, or lacks an option that it needs, and as schedule_input and search_settings do.
+PlannedSettings plan_settings(const QuestionArguments& question, const AimArguments& aim, const SearchOptions& options);
+
+/// Searches the keys of the layout that the question leaves open, in one setting.
 PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options);
 
 /// The plan of a layout that was found.

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <chrono>
-#include <utility>
+#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/partition/balanced_partition.h"
+#include "planner/spec/megatron_layout.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/plan_input.h"
@@ -15,6 +16,7 @@
 #include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
+#include "tools/reports/ranking_report.h"
 #include "tools/reports/search_bar.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
@@ -25,39 +27,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Returns the layout, with runs of equal numbers of its split written once. A split that the stack or costs make is
-/// none of its keys.
-std::string keys_text(Layout layout) {
-  const std::vector<int> split = std::exchange(layout.split, {});
-  return to_text(layout) + (split.empty() ? "" : fmt::format(",split={}", runs_text(split)));
+/// The setting of the best row.
+const PlannedQuestion& setting_of_best(const PlannedSettings& planned) {
+  return planned.settings[planned.rows.front().setting];
 }
 
-std::string ranking_text(const PlannedQuestion& planned) {
-  const bool sequences = has_sequence(planned.pricing.model());
-  TextTable table{
-      .head = {"", "layout", "step time", "MFU", "bubble", sequences ? "tokens/s" : "samples/s", "peak memory"}};
-  const auto name_of = [&](const Evaluation& ranked) {
-    const StackSpec* stack = planned.pricing.stack_of(ranked.layout);
-    return stack == nullptr ? std::string(kOwnExecutor) : stack->name;
-  };
-  const std::string first = name_of(planned.search.ranked.front());
-  const bool differ = !std::ranges::all_of(planned.search.ranked, [&](const auto& r) { return name_of(r) == first; });
-  if (differ) table.head.emplace_back("stack");
-  table.head.emplace_back("variants");
-  for (std::size_t row = 0; row < planned.search.ranked.size(); ++row) {
-    const Evaluation& ranked = planned.search.ranked[row];
-    const StepSums& step = ranked.simulation;
-    const StepRates& rates = ranked.rates;
-    const std::int64_t peak = *std::ranges::max_element(step.peak_memory_bytes);
-    table.rows.push_back({std::to_string(table.rows.size() + 1), keys_text(ranked.layout),
-                          duration_text(step_time(step).count()), fmt::format("{:.1f} %", 100 * rates.mfu_ratio),
-                          fmt::format("{:.1f} %", 100 * step.bubble_ratio),
-                          fmt::format("{:.0f}", sequences ? rates.tokens_per_second : rates.samples_per_second),
-                          bytes_text(static_cast<double>(peak))});
-    if (differ) table.rows.back().push_back(name_of(ranked));
-    table.rows.back().push_back(variants_text(ranked.layout, planned.search.variants[row]));
-  }
-  return to_text(table);
+const Evaluation& evaluation_of(const PlannedSettings& planned, const SettingRow& row) {
+  return planned.settings[row.setting].search.ranked[row.row];
 }
 
 std::string batch_text(const Plan& plan) {
@@ -65,43 +41,68 @@ std::string batch_text(const Plan& plan) {
   return fmt::format("{} sequences of {} tokens", plan.training.global_batch, plan.training.sequence);
 }
 
-/// Returns the number of rows whose step is no longer than runs of the best may be.
-std::int64_t rows_within(const PlannedQuestion& planned, const Plan& best) {
-  const Seconds longest{best.prediction->intervals->step_time.high};
-  return std::ranges::count_if(planned.search.ranked,
-                               [&](const Evaluation& row) { return step_time(row.simulation) <= longest; });
+/// True if the row's step is no longer than runs of the best may be.
+bool is_within(const PlannedSettings& planned, const SettingRow& row, const Plan& best) {
+  return step_time(evaluation_of(planned, row).simulation).count() <= best.prediction->intervals->step_time.high;
 }
 
-std::string rows_within_text(std::int64_t rows) {
-  return rows < 2 ? "" : fmt::format("rows 1 to {} lie in that interval: runs may rank them otherwise\n", rows);
+/// Only rows that are ranked by their time are held against it.
+std::string rows_within_text(const PlannedSettings& planned, const Plan& best) {
+  const auto rows = std::ranges::count_if(planned.rows, [&](const auto& row) { return is_within(planned, row, best); });
+  return rows < 2 || planned.goal != Goal::kTime
+             ? ""
+             : fmt::format("rows 1 to {} lie in that interval: runs may rank them otherwise\n", rows);
 }
 
 /// Says which share of a peak the search has kept free; empty where it kept none.
-std::string headroom_text(const PlannedQuestion& planned) {
-  const double headroom = planned.pricing.memory_headroom(planned.search.ranked.front().layout);
+std::string headroom_text(const PlannedSettings& planned) {
+  const Layout& best = evaluation_of(planned, planned.rows.front()).layout;
+  const double headroom = setting_of_best(planned).pricing.memory_headroom(best);
   return headroom == 0 ? ""
                        : fmt::format("{:.3g} % of a peak of memory stays free besides (--headroom)\n", 100 * headroom);
 }
 
-std::string counts_text(const SearchCounts& counts) {
-  return fmt::format(
-      "{} choices of degrees and micro-batch: {} could hold the best, with {} layouts that may fit: {} priced, {} of\n"
-      "them too large and {} simulated on shared links; no other could be faster. {} kinds cannot exist or are not "
-      "run\n"
-      "by the framework (--explain names them)\n",
-      counts.families, counts.opened, counts.enumerated, counts.priced, counts.too_large, counts.simulated,
-      counts.conflicts);
+/// Returns of how many settings the answer has rows.
+std::size_t settings_with_rows(const PlannedSettings& planned) {
+  std::set<std::size_t> settings;
+  for (const SettingRow& row : planned.rows) settings.insert(row.setting);
+  return settings.size();
 }
 
-/// Says how far the answer of a search that was stopped may be from the best.
-std::string stopped_text(const SearchResult& search) {
-  const double best = seconds(search.ranked.front().simulation.makespan);
-  const double shorter = 1 - std::min(1.0, *search.stopped_at / best);
+/// Returns the counts of all settings together.
+SearchCounts total_counts(const PlannedSettings& planned) {
+  SearchCounts sum;
+  for (const PlannedQuestion& setting : planned.settings) sum += setting.search.counts;
+  return sum;
+}
+
+std::string counts_text(const PlannedSettings& planned) {
+  const SearchCounts counts = total_counts(planned);
+  const std::size_t settings = planned.settings.size();
   return fmt::format(
-      "the search was stopped behind {} evaluations (--effort {} repeats it): no layout takes less than {}, "
-      "{:.3g} % less than the first row\n",
-      search.counts.evaluations_until_stop, search.counts.evaluations_until_stop,
-      duration_text(std::min(best, *search.stopped_at)), 100 * shorter);
+      "{}{} choices of degrees and micro-batch: {} could hold the best, with {} layouts that may fit: {} priced, {} "
+      "of\n"
+      "them too large and {} simulated on shared links; no other could be {}. {} kinds cannot exist or are not "
+      "run\n"
+      "by the framework (--explain names them)\n",
+      settings == 1 ? "" : fmt::format("{} settings, {} of them with a row; ", settings, settings_with_rows(planned)),
+      counts.families, counts.opened, counts.enumerated, counts.priced, counts.too_large, counts.simulated,
+      planned.goal == Goal::kTime ? "faster" : "better", counts.conflicts);
+}
+
+/// Says how far the answer of a search that was stopped may be from the best of the settings that were searched.
+std::string stopped_text(const PlannedSettings& planned) {
+  const SearchResult& search = planned.settings.back().search;
+  const double best = planned.rows.front().value;
+  const double share = 100 * (1 - std::min(1.0, *search.stopped_at / best));
+  const std::int64_t taken = search.counts.evaluations_until_stop;
+  const std::string at_least =
+      planned.goal == Goal::kTime
+          ? fmt::format("takes less than {}, {:.3g} % less than the first row",
+                        duration_text(std::min(best, *search.stopped_at)), share)
+          : fmt::format("of the settings searched is better than the first row by more than {:.3g} %", share);
+  return fmt::format("the search was stopped behind {} evaluations (--effort {} repeats it): no layout {}\n", taken,
+                     taken, at_least);
 }
 
 std::string explanation_text(const PlannedQuestion& planned) {
@@ -138,41 +139,60 @@ Plan with_intervals(Plan plan) {
   return plan;
 }
 
-ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
-  const std::vector<Evaluation>& ranked = planned.search.ranked;
-  const auto layout_json = [&](const Evaluation& evaluation) -> ordered_json {
-    const Plan plan = with_intervals(plan_of(planned, evaluation));
-    ordered_json answer{
-        {"layout", to_json(plan.layout)}, {"prediction", to_json(*plan.prediction)}, {"notes", notes_of(evaluation)}};
-    add_stack(answer, plan.training);
-    return answer;
-  };
-  const SearchCounts& c = planned.search.counts;
-  ordered_json document = {{"feasible", !ranked.empty()}};
-  document["best"] = ranked.empty() ? ordered_json(nullptr) : layout_json(ranked.front());
+ordered_json row_json(const PlannedSettings& planned, const SettingRow& row) {
+  const PlannedQuestion& setting = planned.settings[row.setting];
+  const Evaluation& evaluation = evaluation_of(planned, row);
+  const Plan plan = with_intervals(plan_of(setting, evaluation));
+  ordered_json answer{{"layout", to_json(plan.layout)},
+                      {"prediction", to_json(*plan.prediction)},
+                      {"notes", notes_of(evaluation)},
+                      {"setting",
+                       {{"cluster", plan.cluster.name},
+                        {"devices", plan.cluster.devices},
+                        {"precision", precision_name(plan.training.precision)},
+                        {"optimizer", optimizer_name(plan.training.optimizer)}}},
+                      {"goal", goal_json(planned, row)},
+                      {"pipeline_model_parallel_layout", nullptr}};
+  if (plan.layout.pipeline > 1 && !plan.model.graph)
+    answer["pipeline_model_parallel_layout"] = megatron_layout(plan.layout.split);
+  add_stack(answer, plan.training);
+  return answer;
+}
+
+ordered_json counts_json(const SearchCounts& c) {
+  return {{"families", c.families},     {"opened", c.opened}, {"kinds_too_large", c.cores_too_large},
+          {"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},
+          {"too_large", c.too_large},   {"outrun", c.outrun}, {"cannot_exist", c.conflicts}};
+}
+
+ordered_json answer_json(const PlannedSettings& planned, bool explain) {
+  ordered_json document = {{"feasible", !planned.rows.empty()}};
+  document["best"] = planned.rows.empty() ? ordered_json(nullptr) : row_json(planned, planned.rows.front());
   document["ranked"] = ordered_json::array();
-  const std::int64_t within =
-      ranked.empty() ? 0 : rows_within(planned, with_intervals(plan_of(planned, ranked.front())));
-  for (std::size_t row = 0; row < ranked.size(); ++row) {
-    document["ranked"].push_back(layout_json(ranked[row]));
-    document["ranked"].back()["within_interval_of_best"] = static_cast<std::int64_t>(row) < within;
-    document["ranked"].back()["variants"] = ordered_json::array();
-    for (const Layout& variant : planned.search.variants[row])
-      document["ranked"].back()["variants"].push_back(to_json(variant));
+  std::optional<Plan> best;
+  if (!planned.rows.empty())
+    best = with_intervals(plan_of(setting_of_best(planned), evaluation_of(planned, planned.rows.front())));
+  for (const SettingRow& row : planned.rows) {
+    ordered_json& entry = document["ranked"].emplace_back(row_json(planned, row));
+    entry["within_interval_of_best"] = is_within(planned, row, *best);
+    entry["variants"] = ordered_json::array();
+    for (const Layout& variant : planned.settings[row.setting].search.variants[row.row])
+      entry["variants"].push_back(to_json(variant));
   }
-  document["infeasible"] =
-      planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
+  document["infeasible"] = planned.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.infeasible);
+  const SearchResult& last = planned.settings.back().search;
   document["stopped"] = nullptr;
-  if (planned.search.stopped_at) {
-    document["stopped"] = {{"evaluations", c.evaluations_until_stop}, {"no_step_below_s", *planned.search.stopped_at}};
+  if (last.stopped_at) {
+    document["stopped"] = {{"evaluations", last.counts.evaluations_until_stop},
+                           {"no_value_below", *last.stopped_at},
+                           {"no_step_below_s", nullptr}};
+    if (planned.goal == Goal::kTime) document["stopped"]["no_step_below_s"] = *last.stopped_at;
   }
-  document["counts"] = {{"families", c.families},     {"opened", c.opened}, {"kinds_too_large", c.cores_too_large},
-                        {"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},
-                        {"too_large", c.too_large},   {"outrun", c.outrun}, {"cannot_exist", c.conflicts}};
+  document["counts"] = counts_json(total_counts(planned));
   if (explain) {
-    if (!ranked.empty()) document["other_values"] = other_values_json(planned.pricing, planned.search);
+    if (!planned.rows.empty()) document["other_values"] = other_values_json(planned.settings.front().pricing, last);
     document["rejections"] = ordered_json::array();
-    for (const auto* rejections : {&planned.search.conflicts, &planned.search.losers}) {
+    for (const auto* rejections : {&last.conflicts, &last.losers}) {
       for (const Rejection& one : *rejections)
         document["rejections"].push_back({{"layout", to_text(one.layout)}, {"reason", one.reason}});
     }
@@ -186,30 +206,32 @@ int plan_verb(const PlanArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
   const StopSignals signals;
   SearchBar bar;
-  const PlannedQuestion planned = plan_question(question_of(arguments), options_of(arguments, signals, bar));
+  const PlannedSettings planned =
+      plan_settings(question_of(arguments), arguments.aim, options_of(arguments, signals, bar));
   bar.clear();
   if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
-  if (planned.search.ranked.empty()) {
-    if (arguments.explain && !arguments.json) print_answer(explanation_text(planned));
-    print_note(fmt::format("plumb: {}", planned.search.infeasible));
+  if (planned.rows.empty()) {
+    if (arguments.explain && !arguments.json) print_answer(explanation_text(planned.settings.back()));
+    print_note(fmt::format("plumb: {}", planned.infeasible));
     return kInfeasible;
   }
-  const Evaluation& fastest = planned.search.ranked.front();
-  const Plan best = with_intervals(plan_of(planned, fastest));
-  if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
+  const PlannedQuestion& setting = setting_of_best(planned);
+  const Evaluation& fastest = evaluation_of(planned, planned.rows.front());
+  const Plan best = with_intervals(plan_of(setting, fastest));
+  if (!setting.switched.empty()) arguments.json ? print_note(setting.switched) : print_answer(setting.switched + "\n");
   if (!arguments.json) {
     print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n{}\n\n", best.model.name,
                              parameters_text(static_cast<double>(model_parameter_count(best.model))),
                              best.cluster.devices, best.cluster.device.name, batch_text(best),
                              precision_name(best.training.precision), stack_text(best.training)));
     print_answer(ranking_text(planned) + fmt::format("\nthe best: {}\n", interval_text(best, fastest.simulation)) +
-                 rows_within_text(rows_within(planned, best)) + "\n" +
-                 (planned.search.stopped_at ? stopped_text(planned.search) : counts_text(planned.search.counts)) +
+                 rows_within_text(planned, best) + "\n" +
+                 (planned.settings.back().search.stopped_at ? stopped_text(planned) : counts_text(planned)) +
                  headroom_text(planned));
     for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
-    if (arguments.explain) print_answer(explanation_text(planned));
+    if (arguments.explain) print_answer(explanation_text(setting));
   }
-  for (const std::string& note : stack_notes(planned.pricing, fastest.layout)) print_note(note);
+  for (const std::string& note : stack_notes(setting.pricing, fastest.layout)) print_note(note);
   if (const std::string note = slower_than_bf16(best, fastest.simulation); !note.empty()) print_note(note);
   if (!arguments.output.empty()) {
     write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(best, PLUMB_VERSION))));

@@ -1,0 +1,19 @@
+#pragma once
+// The rows of `plumb plan`: the best layouts, of one setting or of several.
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tools/inputs/plan_input.h"
+
+namespace plumb { inline namespace tools {
+
+/// Returns a table with a line for each row. Columns say in what the settings differ, and what the goal is measured by.
+std::string ranking_text(const PlannedSettings& planned);
+
+/// Returns how many tokens (samples, where these are no sequences) a dollar or a joule trains, or the p95 of the step,
+/// by its key; null for goals that are the step's time.
+nlohmann::ordered_json goal_json(const PlannedSettings& planned, const SettingRow& row);
+
+}}  // namespace plumb::tools
