@@ -59,7 +59,7 @@ int degree_of(StrictObject& object, std::string_view key, std::int64_t smallest)
 std::vector<int> split_numbers(std::string_view text, char separator) {
   std::vector<int> split;
   for (const std::string_view piece : pieces(text, separator)) {
-    split.push_back(static_cast<int>(number("split", piece, 1, kLargestDegree)));
+    split.push_back(static_cast<int>(number("split", piece, 0, kLargestDegree)));
   }
   return split;
 }
@@ -321,9 +321,8 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   if (object.has("split")) {
     request.split.emplace();
     for (const std::int64_t layers : object.integers("split")) {
-      if (layers < 1 || layers > kLargestDegree) {
-        object.fail("split", fmt::format("{} layers cannot make a stage: give 1 or more to each", layers));
-      }
+      if (layers < 0 || layers > kLargestDegree)
+        object.fail("split", fmt::format("{} layers cannot make a stage: give 0 or more to each", layers));
       request.split->push_back(static_cast<int>(layers));
     }
   }

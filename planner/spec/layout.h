@@ -101,7 +101,7 @@ std::vector<std::pair<std::string_view, std::string_view>> layout_words(std::str
 /// layout_words does, and naming a key that is unknown (with the nearest known) or whose value is none of its values.
 LayoutRequest parse_layout(std::string_view text);
 
-/// Reads "8,8,10,6" as {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
+/// Reads "8,8,10,6" as {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers of 0 or more.
 std::vector<int> parse_split(std::string_view text);
 
 /// Returns the inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b". A

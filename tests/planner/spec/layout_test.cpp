@@ -38,6 +38,7 @@ TEST_CASE("a layout's text answers what it names and leaves the rest open") {
   CHECK(parse_layout("") == LayoutRequest{});
   CHECK(parse_layout("cp=2,ep=4,etp=1") == LayoutRequest{.context = 2, .expert = 4, .expert_tensor = 1});
   CHECK(parse_split("8,8,10,6") == std::vector{8, 8, 10, 6});
+  CHECK(parse_split("0,16,16,0") == std::vector{0, 16, 16, 0});  // the ends hold the embedding and the head alone
 }
 
 TEST_CASE("a layout survives its text and its JSON form") {
@@ -76,7 +77,7 @@ TEST_CASE("a bad layout is refused with key and remedy") {
   refused("zero=4", "zero", "3");
   refused("sp=2", "sp", "1");
   refused("recompute=some", "recompute", "selective");
-  refused("split=8:0", "split", "whole number");
+  refused("split=8:-1", "split", "whole number");
   refused("offload=cpu", "offload", "optimizer+activations");
   check_refused<SpecError>([] { layout_from_json({{"tpp", 2}}, "plan.json: layout"); }, "plan.json", "tp");
   check_refused<SpecError>([] { layout_from_json({{"zero", 4}}, "plan.json: layout"); }, "zero", "3");
