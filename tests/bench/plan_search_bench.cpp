@@ -6,6 +6,7 @@
 // Calculon (Isaev et al. 2023) prices each candidate of a grid: 13,165,632 of GPT-3 175B on 512 A100 in 12.8 CPU-hours,
 // which are 286 candidates a CPU-second.
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ctime>
@@ -42,6 +43,8 @@ constexpr std::array kQuestions = {
     Question{"gpt3-175b", "a100:512", 1536, 2048, "megatron-core", "", false},
     Question{"llama-3.1-405b", "h100:16384", 2048, 8192, "megatron-core", "", false},
     Question{"deepseek-v3", "h100:2048", 15360, 4096, "megatron-core", "", false},
+    // Calculon's axes as far as layouts have them (tests/bench/README.md).
+    Question{"gpt3-175b", "a100:512", 3072, 2048, nullptr, "group=0,zero=0|1,schedule=1f1b|interleaved", true},
 };
 
 /// Returns the seconds of processor time of all threads of this process.
@@ -62,6 +65,28 @@ struct Work {
   }
 };
 
+/// Counts all layouts, and prices each of them as Calculon does: stages and their bound, without a simulation.
+void print_flat(const Question& question, const LayoutSpace& space, const TrainingSpec& training) {
+  Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
+  Work counted, flat;
+  counted.seconds = -thread_seconds();
+  visit_layouts(pricing, space, [&](const Layout&) { return ++counted.steps > 0; });
+  counted.seconds += thread_seconds();
+  const Skeletons skeletons;
+  SimTime least = SimTime::max();
+  flat.seconds = -thread_seconds();
+  visit_layouts(pricing, space, [&](const Layout& layout) {
+    const Skeleton& known = *skeletons.find(layout);
+    const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
+    least = std::min(least, step_time_lower_bound({priced.kinds, priced.kind_of_stage}, known.bound,
+                                                  microbatches_of(training, layout)));
+    return ++flat.steps > 0;
+  });
+  flat.seconds += thread_seconds();
+  fmt::print("{}{}  ({:.2f} s in all; no step below {:.3f} s)\n", counted.text("counted"), flat.text("flat"),
+             flat.seconds, seconds(least));
+}
+
 /// Takes the steps of a search one by one, until there are so many families.
 void print_steps(const Question& question, const LayoutSpace& space, const TrainingSpec& training, std::size_t rows) {
   Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
@@ -76,6 +101,7 @@ void print_steps(const Question& question, const LayoutSpace& space, const Train
   while (found.size() < rows) {
     const auto node = waiting.take_first();
     if (!node) break;
+    if (found.contains(node->place.front())) continue;
     const bool is_branch = node->level != Level::kCandidate;
     const Known known = is_branch ? Known::kWork : candidates[node->index].known;
     if (known == Known::kShared) {
@@ -111,11 +137,14 @@ int main(int argc, char** argv) {
   const int rows = argc > 1 ? std::atoi(argv[1]) : 10;
   for (const Question& question : kQuestions) {
     TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
-    training.stack = parse_stack(source_text(fmt::format("tools/specs/stacks/{}.json", question.stack)), "stack");
+    if (question.stack != nullptr)
+      training.stack = parse_stack(source_text(fmt::format("tools/specs/stacks/{}.json", question.stack)), "stack");
     LayoutSpace space = parse_layout_space(question.pins);
     space.wide = question.wide;
     fmt::print("{} {} --global-batch {} --stack {}{} {}\n", question.model, question.cluster, question.global_batch,
-               question.stack, question.wide ? " --space wide" : "", question.pins);
+               question.stack == nullptr ? "none" : question.stack, question.wide ? " --space wide" : "",
+               question.pins);
+    print_flat(question, space, training);
     print_steps(question, space, training, static_cast<std::size_t>(rows));
     for (const int threads : {1, 0}) print_search(question, space, training, rows, threads);
   }
