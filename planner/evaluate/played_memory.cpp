@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/layer.h"
+#include "planner/evaluate/stage_passes.h"
 #include "planner/price/memory/stage_memory.h"
 
 namespace plumb { inline namespace planner {
@@ -24,6 +25,7 @@ struct StorageLife {
 
 struct LayerLife {
   std::vector<StorageLife> storages;
+  Recompute recompute = Recompute::kNone;
   int input_grad = 0;  ///< position of the first step of each pass
   int weight_grad = 0;
   int end = 0;
@@ -37,7 +39,8 @@ int first_of(const LayerProgram& program, Pass pass) {
 /// Returns the life of a layer's storages. The layer behind owns the gradient that it hands over, and the input that
 /// this layer hands to it, unless this is the last of its stage.
 LayerLife life_of(const LayerProgram& program, Recompute recompute, bool last_of_stage, std::int64_t element_bytes) {
-  LayerLife life{.input_grad = first_of(program, Pass::kInputGrad),
+  LayerLife life{.recompute = recompute,
+                 .input_grad = first_of(program, Pass::kInputGrad),
                  .weight_grad = first_of(program, Pass::kWeightGrad),
                  .end = first_of(program, Pass::kOptimizer)};
   const std::vector<bool> forgotten = forgotten_tensors(program, recompute);
@@ -69,8 +72,9 @@ class LayerBlocks {
   }
 
   /// Makes again what recomputation has dropped. Full recomputation runs the whole forward.
-  void rebuild(bool whole) {
-    if (whole) {
+  void rebuild() {
+    if (life_->recompute == Recompute::kNone) return;
+    if (life_->recompute == Recompute::kFull) {
       run(0, life_->input_grad);
       return;
     }
@@ -157,19 +161,18 @@ class RankPlayer {
   }
 
   void act(const Action& action) {
-    const bool full = evaluation_.layout.recompute == Recompute::kFull;
     std::vector<LayerBlocks>& layers = blocks(action);
     switch (action.op) {
       case Op::kForward:
         for (LayerBlocks& layer : layers) layer.forward();
         break;
       case Op::kRecompute:
-        for (LayerBlocks& layer : layers) layer.rebuild(full);
+        for (LayerBlocks& layer : layers) layer.rebuild();
         break;
       case Op::kInputGrad:
       case Op::kBackward:
         for (std::size_t i = layers.size(); i-- > 0;) {
-          if (evaluation_.layout.recompute != Recompute::kNone) layers[i].rebuild(full);
+          layers[i].rebuild();
           layers[i].input_grad();
           if (action.op == Op::kBackward) layers[i].weight_grad();
         }
@@ -210,10 +213,11 @@ std::vector<PlayedMemory> played_memory(const TrainingSpec& training, const Eval
   std::vector<StageLife> stages;
   for (const StagePlace& place : schedule.stages) {
     const std::vector<Layer>& layers = evaluation.layers[static_cast<std::size_t>(place.model_part)];
+    const std::vector<Recompute> recomputed = recomputation_by_layer(evaluation.layout, layers);
     StageLife stage;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const LayerProgram program = layer_program(layers[i], work, Machine::kHost);
-      stage.layers.push_back(life_of(program, evaluation.layout.recompute, i + 1 == layers.size(), element_bytes));
+      stage.layers.push_back(life_of(program, recomputed[i], i + 1 == layers.size(), element_bytes));
       for (const ParameterTensor& tensor : program.parameters) stage.parameters.push_back(element_count(tensor));
     }
     if (layers.empty()) return {};

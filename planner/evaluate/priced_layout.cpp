@@ -60,8 +60,9 @@ LayerLoads layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& 
 
 const Partition& balanced_by_cost(Pricing& pricing, const Layout& layout, const std::vector<LayerPrice>& prices,
                                   const std::vector<StagePlace>& stages) {
-  return pricing.balanced_split(prices, layout.recompute, stages,
-                                [&] { return layer_weights(pricing, prices, layout.recompute); });
+  // Where each stage rebuilds as many layers, the others decide.
+  const Recompute weighed = layout.recompute_layers > 0 ? Recompute::kNone : layout.recompute;
+  return pricing.balanced_split(prices, weighed, stages, [&] { return layer_weights(pricing, prices, weighed); });
 }
 
 Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector<LayerPrice>& prices,
@@ -86,12 +87,24 @@ Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector
   return balanced_by_cost(pricing, layout, prices, schedule.stages);
 }
 
-/// [model part] the kinds of its layers in forward order.
-std::vector<std::span<const int>> kinds_by_part(const Pricing& pricing, const std::vector<int>& split) {
+/// Returns [layer] its kind, where only the first `rebuilt` transformer layers of each part are rebuilt: the others are
+/// of kinds behind all of these (stage_passes.h).
+std::vector<int> kinds_with_kept_layers(const Pricing& pricing, const std::vector<int>& split, int rebuilt) {
+  std::vector<int> kinds = pricing.kind_of_layer();
+  std::size_t layer = 1;  // behind the embedding
+  for (const int layers : split) {
+    for (int in_part = 0; in_part < layers; ++in_part, ++layer)
+      if (in_part >= rebuilt) kinds[layer] += static_cast<int>(pricing.kinds().size());
+  }
+  return kinds;
+}
+
+/// [model part] the kinds of its layers in forward order, of those of all layers.
+std::vector<std::span<const int>> kinds_by_part(const Pricing& pricing, std::span<const int> kinds,
+                                                const std::vector<int>& split) {
   std::vector<std::span<const int>> parts;
   parts.reserve(split.size());
   const GraphTables* graph = pricing.graph();
-  const std::span<const int> kinds = graph != nullptr ? graph->kind_of_node : pricing.kind_of_layer();
   std::size_t first = 0;
   std::size_t end = graph != nullptr ? 0 : 1;  // behind the embedding
   for (std::size_t part = 0; part < split.size(); ++part) {
@@ -170,12 +183,25 @@ Layout with_copies_as_replicas(Layout layout, const Schedule& schedule, const St
   return layout;
 }
 
+/// Returns a stack's footprints by kind, with those of kept layers behind them (stage_passes.h).
+std::vector<FrameworkFootprint> footprints_with_kept_layers(Pricing& pricing, const Layout& layout) {
+  std::vector<FrameworkFootprint> footprints = pricing.framework_footprints(layout);
+  Layout kept = layout;
+  kept.recompute = Recompute::kNone;
+  const std::vector<FrameworkFootprint>& of_kept = pricing.framework_footprints(kept);
+  footprints.insert(footprints.end(), of_kept.begin(), of_kept.end());
+  return footprints;
+}
+
 /// Returns the memory of a stage of layers of these kinds. `shared` says how many ranks share state.
 StageMemory memory_of_tensors(Pricing& pricing, const Layout& layout, std::span<const int> kinds, const Layout& shared,
                               BackwardForm backward) {
   const TrainingSpec& training = pricing.training();
-  if (const StackSpec* stack = pricing.stack_of(layout))
+  if (const StackSpec* stack = pricing.stack_of(layout)) {
+    if (layout.recompute_layers > 0)
+      return framework_memory(footprints_with_kept_layers(pricing, layout), kinds, training, *stack, shared, backward);
     return framework_memory(pricing.framework_footprints(layout), kinds, training, *stack, shared, backward);
+  }
   return stage_memory(of_kinds(pricing.layer_footprints(layout), kinds), training, shared, backward);
 }
 
@@ -195,11 +221,14 @@ class StagePricer {
         shared_(with_copies_as_replicas(layout, schedule, order)),
         states_(pricing.layer_states(shared_)),
         last_part_(order.parts - 1) {
-    const std::vector<LayerPrice>& prices = prices_on(0);
-    Partition partition = partition_of(layout, pricing, prices, schedule);
+    Partition partition = partition_of(layout, pricing, pricing.layer_prices(layout, groups_.inner[0]), schedule);
     result_.split = std::move(partition.split);
     result_.notes = std::move(partition.notes);
-    kinds_of_part_ = kinds_by_part(pricing, result_.split);
+    const GraphTables* graph = pricing.graph();
+    if (layout.recompute_layers > 0)
+      kinds_of_layers_ = kinds_with_kept_layers(pricing, result_.split, layout.recompute_layers);
+    const std::span<const int> all = graph != nullptr ? graph->kind_of_node : pricing.kind_of_layer();
+    kinds_of_part_ = kinds_by_part(pricing, kinds_of_layers_.empty() ? all : kinds_of_layers_, result_.split);
     for (const StagePlace& stage : schedule.stages) {
       if (stage.model_part == 0) first_rank_ = stage.rank;
       if (stage.model_part == last_part_) last_rank_ = stage.rank;
@@ -245,9 +274,15 @@ class StagePricer {
   const std::vector<LayerPrice>& prices_on(int rank) {
     if (prices_ == nullptr || !(groups_.inner[rank] == groups_.inner[prices_rank_])) {
       prices_ = &pricing_.layer_prices(layout_, groups_.inner[rank]);
+      if (layout_.recompute_layers > 0) prices_ = &(prices_with_kept_ = with_kept_layers(*prices_));
       prices_rank_ = rank;
     }
     return *prices_;
+  }
+
+  /// The state of a layer does not depend on whether it is rebuilt.
+  const Pricing::LayerState& state_of(int kind) const {
+    return states_[static_cast<std::size_t>(kind) % states_.size()];
   }
 
   StageCosts price(const StagePlace& stage) {
@@ -266,7 +301,7 @@ class StagePricer {
     Replicated held{.groups = groups_.replicas[stage.rank], .expert_groups = groups_.expert_replicas[stage.rank]};
     Seconds optimizer{0};
     for (const auto& [kind, count] : counts_) {
-      const Pricing::LayerState& state = states_[kind];
+      const Pricing::LayerState& state = state_of(kind);
       held.parameters += count * state.parameters;
       held.expert_parameters += count * state.expert_parameters;
       held.largest_layer = std::max(held.largest_layer, state.parameters + state.expert_parameters);
@@ -288,8 +323,8 @@ class StagePricer {
     if (in_buckets_) {
       std::vector<LayerGradient> gradients;
       for (const int kind : layers) {
-        gradients.push_back({.parameters = states_[kind].parameters,
-                             .expert_parameters = states_[kind].expert_parameters,
+        gradients.push_back({.parameters = state_of(kind).parameters,
+                             .expert_parameters = state_of(kind).expert_parameters,
                              .backward = last_backward(prices[kind], layout_.recompute, backward_)});
       }
       const Op host = backward_.split ? Op::kWeightGrad : Op::kBackward;
@@ -379,7 +414,9 @@ class StagePricer {
   int first_rank_ = 0;
   int last_rank_ = 0;
   const std::vector<LayerPrice>* prices_ = nullptr;
+  std::vector<LayerPrice> prices_with_kept_;
   int prices_rank_ = 0;
+  std::vector<int> kinds_of_layers_;  // where only some layers of a stage are rebuilt
   std::vector<std::span<const int>> kinds_of_part_;
   std::vector<KindCount> counts_;
   PricedLayout result_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -25,6 +26,26 @@ const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute) {
   static const PassPrice kNothing;
   if (recompute == Recompute::kFull) return price.rebuild_full;
   return recompute == Recompute::kSelective ? price.rebuild_selective : kNothing;
+}
+
+std::vector<Recompute> recomputation_by_layer(const Layout& layout, const std::vector<Layer>& layers) {
+  std::vector<Recompute> recomputed(layers.size(), layout.recompute);
+  if (layout.recompute_layers == 0) return recomputed;
+  int transformers = 0;
+  for (std::size_t index = 0; index < layers.size(); ++index)
+    if (std::holds_alternative<TransformerLayer>(layers[index]) && ++transformers > layout.recompute_layers)
+      recomputed[index] = Recompute::kNone;
+  return recomputed;
+}
+
+std::vector<LayerPrice> with_kept_layers(std::vector<LayerPrice> prices) {
+  const std::size_t kinds = prices.size();
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    LayerPrice kept = prices[kind];
+    kept.rebuild_full = kept.rebuild_selective = {};
+    prices.push_back(std::move(kept));
+  }
+  return prices;
 }
 
 StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector<LayerPrice>& prices,

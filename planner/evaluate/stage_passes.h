@@ -22,6 +22,13 @@ struct KindCount {
 /// Returns the part of a layer that this recomputation repeats.
 const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute);
 
+/// Returns what each of a stage's layers rebuilds: Layout::recompute, or nothing behind its recompute_layers.
+std::vector<Recompute> recomputation_by_layer(const Layout& layout, const std::vector<Layer>& layers);
+
+/// Returns the table of prices with the kinds of layers twice, as it is where only some layers are rebuilt: those that
+/// are rebuilt, and behind them those that are kept.
+std::vector<LayerPrice> with_kept_layers(std::vector<LayerPrice> prices);
+
 /// The passes of a stage by themselves. Without R actions recomputation stands at the head of `input_grad` and
 /// `backward` too.
 struct StagePasses {

@@ -12,7 +12,7 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-struct Operator {
+struct GraphOperator {
   int vertex = 0;
   bool backward = false;
 };
@@ -24,9 +24,9 @@ bool flag(StrictObject& node, std::string_view key) {
 }
 
 /// Adds the nodes, one vertex a colour; returns them by "id".
-std::unordered_map<std::int64_t, Operator> add_operators(StrictObject& document, ProfiledGraph& graph) {
+std::unordered_map<std::int64_t, GraphOperator> add_operators(StrictObject& document, ProfiledGraph& graph) {
   constexpr double kMillisecond = 1e-3;
-  std::unordered_map<std::int64_t, Operator> by_id;
+  std::unordered_map<std::int64_t, GraphOperator> by_id;
   std::unordered_map<std::int64_t, int> by_colour;
   for (StrictObject& node : document.objects("nodes")) {
     require_node_count(by_id.size() + 1, node.place());
@@ -37,7 +37,7 @@ std::unordered_map<std::int64_t, Operator> add_operators(StrictObject& document,
       vertex = by_colour.emplace(node.non_negative_integer("colorClass"), vertex).first->second;
     if (vertex == static_cast<int>(num_vertices(graph)))
       add_vertex({.name = node.text_or("name", std::to_string(id)), .ways = {NodeWay{.name = "plain"}}}, graph);
-    if (!by_id.emplace(id, Operator{.vertex = vertex, .backward = backward}).second)
+    if (!by_id.emplace(id, GraphOperator{.vertex = vertex, .backward = backward}).second)
       node.fail("id", "two nodes have it: change one");
     NodeWay& way = graph[static_cast<std::size_t>(vertex)].ways.front();
     way.seconds += Seconds{node.non_negative_number("fpgaLatency") * kMillisecond};
@@ -60,7 +60,7 @@ ProfiledGraph parse_placement_input(std::string_view text, const std::string& fi
       if (found == by_id.end()) edge.fail(key, "there is no such node: add it, or drop the edge");
       return found->second;
     };
-    const Operator source = end("sourceId"), target = end("destId");
+    const GraphOperator source = end("sourceId"), target = end("destId");
     const double bytes = edge.has("size") ? edge.non_negative_number("size") : 0;
     if (source.backward || target.backward || source.vertex == target.vertex) continue;
     carried[{source.vertex, target.vertex}] += bytes;

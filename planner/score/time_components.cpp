@@ -1,7 +1,10 @@
 #include "planner/score/time_components.h"
 
+#include <algorithm>
+#include <tuple>
 #include <variant>
 
+#include "planner/evaluate/stage_passes.h"
 #include "planner/price/framework/kernel_time.h"
 #include "planner/price/framework/transformer_ops.h"
 #include "planner/price/framework/vocabulary_ops.h"
@@ -34,15 +37,15 @@ void add_pass(TimeComponents& components, const Pricing& pricing, const StackSpe
 }
 
 /// Returns the time of the kernels of one micro-batch of one layer.
-TimeComponents layer_components(const Pricing& pricing, const Layout& layout, const Layer& layer,
-                                const LayerWork& work) {
+TimeComponents layer_components(const Pricing& pricing, const Layout& layout, const Layer& layer, const LayerWork& work,
+                                Recompute recompute) {
   TimeComponents components{};
   const StackSpec& stack = *pricing.stack_of(layout);
   const LayerOps ops = ops_of(pricing, stack, layer, work);
   for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad})
     add_pass(components, pricing, stack, *pass);
-  if (layout.recompute == Recompute::kSelective) add_pass(components, pricing, stack, ops.rebuild_selective);
-  if (layout.recompute == Recompute::kFull) add_pass(components, pricing, stack, ops.rebuild_full);
+  if (recompute == Recompute::kSelective) add_pass(components, pricing, stack, ops.rebuild_selective);
+  if (recompute == Recompute::kFull) add_pass(components, pricing, stack, ops.rebuild_full);
   return components;
 }
 
@@ -85,17 +88,20 @@ TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluat
     add_segments(sum, costs, Op::kUnshard, compute, 1);
     add_segments(sum, costs, Op::kOptimizerStep, TimeComponent::kOptimizer, 1);
     if (!told_apart) continue;
-    std::vector<std::pair<Layer, TimeComponents>> known;
-    for (const Layer& layer : evaluation.layers[part]) {
-      auto found = known.begin();
-      while (found != known.end() && !(found->first == layer)) ++found;
-      if (found == known.end()) {
-        known.emplace_back(layer, layer_components(pricing, layout, layer, work));
-        found = known.end() - 1;
-      }
+    const std::vector<Recompute> recomputed = recomputation_by_layer(layout, evaluation.layers[part]);
+    std::vector<std::tuple<Layer, Recompute, TimeComponents>> known;
+    for (std::size_t index = 0; index < recomputed.size(); ++index) {
+      const Layer& layer = evaluation.layers[part][index];
+      const Recompute recompute = recomputed[index];
+      auto found = std::ranges::find_if(known, [&](const auto& entry) {
+        return std::get<Layer>(entry) == layer && std::get<Recompute>(entry) == recompute;
+      });
+      if (found == known.end())
+        found = known.insert(found, {layer, recompute, layer_components(pricing, layout, layer, work, recompute)});
+      const TimeComponents& components = std::get<TimeComponents>(*found);
       for (std::size_t i = 0; i < sum.size(); ++i) {
-        sum[i] += microbatches * found->second[i];
-        of(sum, TimeComponent::kHost) -= microbatches * found->second[i];  // the rest of the compute segments
+        sum[i] += microbatches * components[i];
+        of(sum, TimeComponent::kHost) -= microbatches * components[i];  // the rest of the compute segments
       }
     }
   }

@@ -71,6 +71,8 @@ LeastTimes Candidates::bound_of(const Layout& family, const std::vector<Layout>&
   if (!recompute.empty()) core.recompute = recompute.front();  // none rebuilds least
   for (const int zero : choices.zero(family)) {                // an assumed stack depends on it
     core.zero = zero;
+    const std::vector<int> rebuilt = choices.recompute_layers(core);  // if only some are, their time is left out
+    core.recompute_layers = rebuilt.empty() ? 0 : rebuilt.back();
     for (const bool sequence_parallel : choices.sequence_parallel(family)) {
       core.sequence_parallel = sequence_parallel;
       for (const ContextKind kind : choices.context_kind(family)) {
@@ -143,8 +145,9 @@ Candidates::Opened Candidates::open_family(const Branch& family) {
     Branch branch{.layout = std::move(core), .place = family.place, .value = family.value};
     branch.place[1] = static_cast<std::uint32_t>(opened.cores.size());
     if (!order_) {
+      const int rebuilt = branch.layout.recompute_layers > 0 ? tree_.fewest_rebuilt_layers(branch.layout) : 0;
       const LeastTimes least =
-          work_.lower_bound(work_.work(branch.layout), branch.layout, skeletons_.find(branch.layout)->bound);
+          work_.lower_bound(work_.work(branch.layout, rebuilt), branch.layout, skeletons_.find(branch.layout)->bound);
       branch.bound = least.step;
       branch.value = std::max(branch.value, options_.objective.bound(branch.layout, least));
     }

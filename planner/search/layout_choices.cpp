@@ -174,6 +174,18 @@ std::vector<Recompute> LayoutChoices::recompute() const {
   return space_.recompute.of(std::move(open));
 }
 
+/// Only full recomputation rebuilds whole layers. The largest stage has one layer more than the others at most.
+std::vector<int> LayoutChoices::recompute_layers(const Layout& core) const {
+  const Values<int>& values = space_.recompute_layers;
+  if (core.recompute != Recompute::kFull) return values.holds(0) ? std::vector{0} : std::vector<int>{};
+  std::vector<int> open = {0};
+  const StackSpec* stack = pricing_.stack_of(core);
+  const bool some = (space_.wide || !values.is_open()) && stack != nullptr && stack->can.recompute_layers;
+  const auto most = static_cast<int>(pricing_.model().layers / (core.pipeline * core.chunks)) + 1;
+  for (int rebuilt = 1; some && rebuilt <= most; ++rebuilt) open.push_back(rebuilt);
+  return values.of(std::move(open));
+}
+
 std::vector<ContextKind> LayoutChoices::context_kind(const Layout& family) const {
   std::vector<ContextKind> open = {ContextKind::kOfStack};
   const StackSpec* stack = pricing_.stack_of(family);

@@ -8,8 +8,8 @@
 // Chunks: 2 to 8, and divisors of a rank's layers. ZeRO 0 to 3 where there are replicas, over all of them or over those
 // of a node. Splits: the framework's own, and one that is balanced by cost where the user may name it.
 //
-// A wide space has besides: every synchronous schedule, any group of replicas for ZeRO, any number of micro-batches of a
-// chunk in a row, buckets of gradients, and offload.
+// A wide space has besides: every synchronous schedule, any group of replicas for ZeRO, any number of layers that are
+// rebuilt, any number of micro-batches of a chunk in a row, buckets of gradients, and offload.
 
 #include <string>
 #include <vector>
@@ -44,6 +44,7 @@ class LayoutChoices {
   std::vector<int> zero(const Layout& family) const;
   std::vector<bool> sequence_parallel(const Layout& family) const;
   std::vector<Recompute> recompute() const;
+  std::vector<int> recompute_layers(const Layout& core) const;
   std::vector<ContextKind> context_kind(const Layout& family) const;
   std::vector<int> shard(const Layout& core) const;
   std::vector<int> group(const Layout& core) const;

@@ -68,6 +68,19 @@ std::optional<std::string> graph_conflict(const ModelSpec& model, const Training
   return std::nullopt;
 }
 
+/// Returns the reason why the first layers of a stage cannot be rebuilt alone; nothing if they can, or all are.
+std::optional<std::string> conflict_of_recomputed_layers(const ModelSpec& model, const TrainingSpec& training,
+                                                         const Layout& layout) {
+  if (layout.recompute_layers == 0) return std::nullopt;
+  if (model.graph)
+    return fmt::format("recompute_layers counts transformer layers, and {} is a layer graph: leave it out", model.name);
+  if (layout.recompute != Recompute::kFull)
+    return fmt::format("recompute_layers={} says how many layers recompute=full rebuilds: give that, or leave it out",
+                       layout.recompute_layers);
+  if (is_of_own_executor(training)) return "Plumb's own executor rebuilds all layers: leave recompute_layers out";
+  return std::nullopt;
+}
+
 /// True for a schedule of the catalogue that takes no groups; a schedule of the user's own is as it is.
 bool has_no_groups(std::string_view schedule) {
   const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
@@ -206,6 +219,7 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   if (auto conflict = model.graph ? std::nullopt : tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
   if (auto conflict = shard_conflict(training, layout)) return conflict;
+  if (auto conflict = conflict_of_recomputed_layers(model, training, layout)) return conflict;
   if (layout.bucket_mib > 0 && layout.zero >= 2) {
     return fmt::format(
         "zero={} reduces every gradient at once, and bucket_mib={} once a step: give zero=0 or 1, or leave "

@@ -150,9 +150,12 @@ Enumeration LayoutTree::passes(const Layout& schedule) const {
       core.sequence_parallel = sequence_parallel;
       for (const Recompute recompute : choices_.recompute()) {
         core.recompute = recompute;
-        for (const ContextKind kind : choices_.context_kind(schedule)) {
-          core.context_kind = kind;
-          add_or_reject(cores, core, why_not(core));
+        for (const int rebuilt : choices_.recompute_layers(core)) {
+          core.recompute_layers = rebuilt;
+          for (const ContextKind kind : choices_.context_kind(schedule)) {
+            core.context_kind = kind;
+            add_or_reject(cores, core, why_not(core));
+          }
         }
       }
     }
@@ -196,12 +199,28 @@ std::vector<std::vector<int>> LayoutTree::splits(const Layout& core) const {
   return splits;
 }
 
+int LayoutTree::fewest_rebuilt_layers(const Layout& core) const {
+  const auto layers = static_cast<int>(pricing_.model().layers);
+  int fewest = layers;
+  for (std::vector<int>& split : splits(core)) {
+    const StackSpec* stack = pricing_.stack_of(core);
+    if (split.empty() && stack != nullptr)
+      split = framework_split(stack->stage_split, layers, core.pipeline * core.chunks).value_or(std::vector<int>{});
+    if (split.empty()) split = balanced_split(pricing_, core, skeletons_.find(core)->schedule.stages).split;
+    int rebuilt = 0;
+    for (const int of_stage : split) rebuilt += std::min(of_stage, core.recompute_layers);
+    fewest = std::min(fewest, rebuilt);
+  }
+  return fewest;
+}
+
 /// Returns why the layout cannot exist or is not open; nothing if it is.
 std::optional<Rejection> LayoutTree::why_not(const Layout& layout) const {
   auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout);
   if (!reason) return closed_by_stack(pricing_, space_, layout);
   LayoutRequest keys{.tensor = layout.tensor, .zero = layout.zero, .sequence_parallel = layout.sequence_parallel};
   if (pricing_.graph() != nullptr) keys.recompute = layout.recompute;
+  if (layout.recompute_layers > 0) keys.recompute_layers = layout.recompute_layers;
   if (layout.shard > 0) keys.shard = layout.shard;
   if (!layout.split.empty()) keys.split = layout.split;
   return Rejection{std::move(keys), std::move(*reason)};

@@ -59,6 +59,9 @@ class LayoutTree {
   Enumeration schedules(const Layout& family) const;
   Enumeration layouts(const Layout& core) const;
 
+  /// Returns how many layers of the model a core's layouts rebuild at least, where its recompute_layers is above 0.
+  int fewest_rebuilt_layers(const Layout& core) const;
+
  private:
   void grow_families();
   void grow_family(Layout degrees);

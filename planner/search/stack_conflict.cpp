@@ -84,6 +84,8 @@ class BrokenRules {
   }
 
   void passes() {
+    if (layout_.recompute_layers > 0 && !can_.recompute_layers)
+      add({.recompute_layers = layout_.recompute_layers}, "rebuilds all layers of a stage: leave recompute_layers out");
     if (has_value(can_.recompute, layout_.recompute)) return;
     std::vector<std::string_view> names;
     for (const Recompute recompute : can_.recompute) names.push_back(recompute_name(recompute));

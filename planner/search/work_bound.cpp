@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -20,14 +21,16 @@ WorkBounds::WorkBounds(Pricing& pricing) : pricing_(pricing) {
   }
 }
 
-MicrobatchWork WorkBounds::work(const Layout& layout) {
+MicrobatchWork WorkBounds::work(const Layout& layout, int rebuilt) {
   const std::vector<InnerGroups>& groups = pricing_.placements(layout).inner;
   const bool alike = alike_.of(&groups, [&] {
     return std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });
   });
   if (!alike) return {};
   const std::vector<LayerPrice>& prices = pricing_.layer_prices(layout, groups.front());
-  return known_.of({&prices, layout.recompute}, [&] { return work_of_microbatch(prices, layout.recompute); });
+  const int kept = layout.recompute_layers > 0 ? static_cast<int>(pricing_.model().layers) - rebuilt : 0;
+  return known_.of({&prices, layout.recompute, kept},
+                   [&] { return work_of_microbatch(prices, layout.recompute, kept); });
 }
 
 LeastTimes WorkBounds::lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const {
@@ -43,8 +46,19 @@ LeastTimes WorkBounds::lower_bound(const MicrobatchWork& work, const Layout& lay
   return {.step = lasting(of_step), .busy = lasting(of_mean_rank)};
 }
 
-MicrobatchWork WorkBounds::work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute) {
-  const StagePasses passes = stage_passes(layers_, prices, recompute, {});
+/// No layer counts as rebuilt where some are kept and their kinds differ.
+MicrobatchWork WorkBounds::work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute, int kept) {
+  std::vector<KindCount> counts = layers_;
+  if (kept > 0) {
+    const auto is_transformer = [&](const KindCount& layer) {
+      return std::holds_alternative<TransformerLayer>(pricing_.kinds()[layer.kind]);
+    };
+    const auto transformer = std::ranges::find_if(counts, is_transformer);
+    if (std::ranges::count_if(counts, is_transformer) > 1) return work_of_microbatch(prices, Recompute::kNone, 0);
+    transformer->count -= kept;
+    counts.push_back({.kind = transformer->kind + static_cast<int>(prices.size()), .count = kept});
+  }
+  const StagePasses passes = stage_passes(counts, with_kept_layers(prices), recompute, {});
   const auto sum = [&](auto seconds_of) {
     return seconds_of(passes.forward) +
            std::min(seconds_of(passes.backward), seconds_of(passes.input_grad) + seconds_of(passes.weight_grad));

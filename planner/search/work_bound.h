@@ -7,7 +7,7 @@
 //   work.lower_bound(work.work(layout), layout, bound_order(schedule))
 
 #include <algorithm>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "planner/evaluate/stage_passes.h"
@@ -35,10 +35,11 @@ class WorkBounds {
   /// `pricing` must outlive it. Threads may ask at the same time.
   explicit WorkBounds(Pricing& pricing);
 
-  /// Returns the work of all layers; 0 where the groups of pipeline ranks are placed differently. The pass of a stage
+  /// Returns the work of all layers, of which `rebuilt` are rebuilt where the layout's recompute_layers is above 0 (of
+  /// layers of several kinds, none); 0 where the groups of pipeline ranks are placed differently. The pass of a stage
   /// lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages together last as long as one stage of
   /// all layers, or longer.
-  MicrobatchWork work(const Layout& layout);
+  MicrobatchWork work(const Layout& layout, int rebuilt = 0);
 
   /// Returns the mean over the p ranks, m T / p, for which they compute, where the work is T for one of m micro-batches,
   /// and a time before which no step of the layout ends:
@@ -50,12 +51,12 @@ class WorkBounds {
   LeastTimes lower_bound(const MicrobatchWork& work, const Layout& layout, const BoundOrder& order) const;
 
  private:
-  MicrobatchWork work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute);
+  MicrobatchWork work_of_microbatch(const std::vector<LayerPrice>& prices, Recompute recompute, int kept);
 
   Pricing& pricing_;
   std::vector<KindCount> layers_;                      ///< of the whole model
   Memo<const std::vector<InnerGroups>*, bool> alike_;  ///< [placements] true if all pipeline ranks have the same
-  Memo<std::pair<const std::vector<LayerPrice>*, Recompute>, MicrobatchWork> known_;
+  Memo<std::tuple<const std::vector<LayerPrice>*, Recompute, int>, MicrobatchWork> known_;  ///< [..., layers kept]
 };
 
 }}  // namespace plumb::planner

@@ -107,6 +107,8 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.microbatch = number(key, value, 1, kLargestDegree);
   else if (key == "recompute")
     request.recompute = recompute_from_name(value);
+  else if (key == "recompute_layers")
+    request.recompute_layers = static_cast<int>(number(key, value, 0, kLargestDegree));
   else if (key == "schedule")
     request.schedule = schedule_named(value);
   else if (key == "group")
@@ -188,6 +190,7 @@ std::string to_text(const LayoutRequest& request) {
   if (request.sequence_parallel) words.push_back(*request.sequence_parallel ? "sp=1" : "sp=0");
   add("mbs", request.microbatch);
   if (request.recompute) words.push_back(fmt::format("recompute={}", recompute_name(*request.recompute)));
+  if (request.recompute_layers.value_or(0) > 0) add("recompute_layers", request.recompute_layers);
   if (request.offload.value_or(Offload{}) != Offload{})
     words.push_back(fmt::format("offload={}", offload_name(*request.offload)));
   add("schedule", request.schedule);
@@ -311,6 +314,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
     request.recompute =
         recompute_from_name(object.choice("recompute", {kRecomputeNames.begin(), kRecomputeNames.end()}));
   }
+  if (object.has("recompute_layers")) request.recompute_layers = degree_of(object, "recompute_layers", 0);
   if (object.has("cp_kind"))
     request.context_kind = context_kind_from_name(object.choice("cp_kind", context_kind_names()));
   if (object.has("offload"))
@@ -341,6 +345,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
     if (degree > 1) json[key] = degree;
   }
   if (layout.context_kind != ContextKind::kOfStack) json["cp_kind"] = context_kind_name(layout.context_kind);
+  if (layout.recompute_layers > 0) json["recompute_layers"] = layout.recompute_layers;
   if (layout.shard > 0) json["shard"] = layout.shard;
   if (layout.offload != Offload{}) json["offload"] = offload_name(layout.offload);
   if (layout.group > 0) json["group"] = layout.group;

@@ -45,6 +45,9 @@ struct Layout {
   bool sequence_parallel = false;  ///< Megatron's, over the tensor group
   std::int64_t microbatch = 1;     ///< sequences
   Recompute recompute = Recompute::kNone;
+  /// Transformer layers of each stage that `full` rebuilds, its first ones (Megatron-Core's recompute_method block); 0:
+  /// all.
+  int recompute_layers = 0;
   Offload offload;
   std::string schedule = "1f1b";  ///< name in the catalogue
   int group = 0;                  ///< interleaved schedules: micro-batches of a chunk in a row; 0: the number of ranks
@@ -72,6 +75,7 @@ struct LayoutKeys {
   Answer<bool> sequence_parallel;
   Answer<std::int64_t> microbatch;
   Answer<Recompute> recompute;
+  Answer<int> recompute_layers;
   Answer<Offload> offload;
   Answer<std::string> schedule;
   Answer<int> group;

@@ -29,6 +29,7 @@ void visit_layout_keys(const Visit& visit) {
   visit("sp", &Layout::sequence_parallel, &LayoutKeys<Answer>::sequence_parallel...);
   visit("mbs", &Layout::microbatch, &LayoutKeys<Answer>::microbatch...);
   visit("recompute", &Layout::recompute, &LayoutKeys<Answer>::recompute...);
+  visit("recompute_layers", &Layout::recompute_layers, &LayoutKeys<Answer>::recompute_layers...);
   visit("offload", &Layout::offload, &LayoutKeys<Answer>::offload...);
   visit("schedule", &Layout::schedule, &LayoutKeys<Answer>::schedule...);
   visit("group", &Layout::group, &LayoutKeys<Answer>::group...);

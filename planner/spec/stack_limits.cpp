@@ -27,6 +27,7 @@ void visit_flags(Limits& limits, const Visit& visit) {
   visit("shard_groups", limits.shard_groups);
   visit("equal_stages", limits.equal_stages);
   visit("named_splits", limits.named_splits);
+  visit("recompute_layers", limits.recompute_layers);
   visit("whole_rounds", limits.whole_rounds);
 }
 

@@ -29,6 +29,7 @@ struct StackLimits {
   bool shard_groups = true;                     ///< ZeRO over groups of replicas (Layout::shard)
   bool equal_stages = false;                    ///< the stages divide the layers
   bool named_splits = true;                     ///< the user may name the layers of each stage
+  bool recompute_layers = false;                ///< the first layers of a stage alone may be rebuilt
   bool whole_rounds = false;                    ///< interleaved schedules: the pipeline ranks divide the micro-batches
 
   friend bool operator==(const StackLimits&, const StackLimits&) = default;

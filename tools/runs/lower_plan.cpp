@@ -29,6 +29,8 @@ void require_cpu_layout(const Plan& plan) {
     if (plan.layout.recompute != Recompute::kNone)
       refuse("recomputation of a layer graph's blocks", "plan with --layout recompute=none");
   }
+  if (layout.recompute_layers > 0)
+    refuse("recomputation of some layers of a stage", "plan with --layout recompute_layers=0");
   if (plan.model.experts > 0 && layout.expert_tensor != layout.tensor)
     refuse(fmt::format("experts over etp={} and tp={} ranks", layout.expert_tensor, layout.tensor),
            fmt::format("plan with --layout etp={}", layout.tensor));

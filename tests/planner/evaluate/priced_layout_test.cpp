@@ -246,4 +246,34 @@ TEST_CASE("an order's operations and hops do not depend on its micro-batches") {
   CHECK(!few.copies);
 }
 
+TEST_CASE("each layer that is rebuilt makes a stage's backward longer by the same time, and its memory smaller") {
+  TrainingSpec training = kSmallTraining;
+  training.stack = StackSpec{.name = "any"};
+  Pricing pricing(small_gpt(), round_cluster(2), training);
+  const auto priced = [&](Recompute recompute, int layers) {
+    const Layout layout{.pipeline = 2, .recompute = recompute, .recompute_layers = layers, .split = {4, 4}};
+    return cost_table(price_layout(pricing, layout, short_order_of(training, layout)));
+  };
+  const CostTable none = priced(Recompute::kNone, 0), all = priced(Recompute::kFull, 0);
+  const auto backward = [](const CostTable& costs, int stage) {
+    return duration_of(costs, {.op = Op::kBackward, .stage = stage});
+  };
+  for (const int stage : {0, 1}) {
+    const SimTime of_layer = (backward(all, stage) - backward(none, stage)) / 4;
+    std::int64_t held = none.stages[stage].memory.forward_bytes;
+    CHECK(of_layer > SimTime{0});
+    for (int layers = 1; layers <= 4; ++layers) {
+      const CostTable some = priced(Recompute::kFull, layers);
+      const SimTime longer = backward(some, stage) - backward(none, stage);
+      CHECK(std::abs((longer - layers * of_layer).count()) <= 4);  // picoseconds of rounding
+      CHECK(some.stages[stage].memory.forward_bytes < held);
+      held = some.stages[stage].memory.forward_bytes;
+      CHECK(duration_of(some, {.op = Op::kForward, .stage = stage}) ==
+            duration_of(none, {.op = Op::kForward, .stage = stage}));
+    }
+    CHECK(held == all.stages[stage].memory.forward_bytes);
+    CHECK(backward(priced(Recompute::kFull, 9), stage) == backward(all, stage));
+  }
+}
+
 }  // namespace plumb::test

@@ -30,9 +30,9 @@ struct TimedLayout {
 };
 
 /// The best layout of every family that fits, by time, found by simulating every layout on shared links.
-std::vector<TimedLayout> every_family(Pricing& pricing, const LayoutRequest& request) {
+std::vector<TimedLayout> every_family(Pricing& pricing, const LayoutSpace& space) {
   std::vector<TimedLayout> all;
-  for (const Layout& layout : enumerate_layouts(pricing, request).layouts) {
+  for (const Layout& layout : enumerate_layouts(pricing, space).layouts) {
     const Evaluation evaluation = evaluate(pricing, layout, {.network = NetworkOptions{}});
     if (memory_shortfall(evaluation.simulation.peak_memory_bytes, pricing.cluster().device,
                          pricing.memory_headroom(layout)))
@@ -129,6 +129,37 @@ TEST_CASE("the front of memory has every layout that no other beats in both time
   }
   CHECK(points > 60);
   CHECK(left_out > 100);  // memory that is known to be too much drops layouts
+}
+
+TEST_CASE("a search finds how many layers of a stage are best rebuilt, as simulating every number does") {
+  TrainingSpec training{.global_batch = 16, .sequence = 512};
+  training.stack = StackSpec{.name = "any"};
+  training.stack->can.recompute_layers = true;
+  LayoutSpace space = parse_layout_space("dp=1,tp=1,zero=0,schedule=1f1b,recompute=none|full");
+  space.wide = true;
+  std::set<int> rebuilt;
+  for (const int mebibytes : {4000, 2400, 2000, 1800, 1600, 1400, 1300, 1200, 1100}) {
+    CAPTURE(mebibytes);
+    ClusterSpec cluster = round_cluster(2);
+    cluster.device.memory_bytes = std::int64_t{mebibytes} << 20;
+    Pricing pricing(small_gpt(), cluster, training);
+    const std::vector<TimedLayout> all = every_family(pricing, space);
+    const SearchResult found = search_layouts(pricing, space, {.keep = 5});
+    REQUIRE(found.ranked.size() == std::min<std::size_t>(all.size(), 5));
+    for (std::size_t row = 0; row < found.ranked.size(); ++row) {
+      CHECK(found.ranked[row].simulation.makespan == all[row].makespan);
+      CHECK(found.ranked[row].layout == all[row].layout);
+      rebuilt.insert(found.ranked[row].layout.recompute_layers);
+    }
+    space.recompute_layers.named = {2};
+    const SearchResult pinned = search_layouts(pricing, space, {.keep = 1});
+    space.recompute_layers = {};
+    if (!pinned.ranked.empty()) {
+      CHECK(pinned.ranked.front().layout.recompute == Recompute::kFull);
+      CHECK(pinned.ranked.front().simulation.makespan >= found.ranked.front().simulation.makespan);
+    }
+  }
+  CHECK(rebuilt.size() > 2);  // none or all, and some in between
 }
 
 TEST_CASE("more rows are the same rows and others behind them, on ten larger questions") {
@@ -277,6 +308,7 @@ TEST_CASE("what cannot exist is infeasible, with the reason") {
   CHECK(contains(reason("mbs=3", 8), "global batch"));
   CHECK(contains(reason("pp=1,v=2", 8), "pp=1"));
   CHECK(contains(reason("sp=1,tp=1", 8), "sp=0"));
+  CHECK(contains(reason("recompute_layers=2", 8), "own executor rebuilds all layers"));
   CHECK(contains(reason("pp=2,split=1:2", 8), "sum up to 8"));
   CHECK(contains(found_layouts(small_gpt(), round_cluster(8), kShortTraining, parse_layout("dp=3"), {}).infeasible,
                  "the 8 devices has dp=3"));  // no rule is broken, and no layout is there

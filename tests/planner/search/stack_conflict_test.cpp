@@ -64,6 +64,9 @@ TEST_CASE("a conflict names the rule of the stack and the remedy") {
   CHECK(broken({.experts = false}, "dp=8,ep=2", experts) == "stack mine spreads no experts: give ep=1; ");
   CHECK(broken({.experts_need_sequence_parallel = true}, "tp=2,dp=4", experts).find("give sp=1") != std::string::npos);
   CHECK(broken({.experts_need_sequence_parallel = true}, "tp=2,dp=4,sp=1", experts).empty());
+  const char* some_layers = "dp=8,recompute=full,recompute_layers=2";
+  CHECK(broken({}, some_layers).find("leave recompute_layers out") != std::string::npos);
+  CHECK(broken({.recompute_layers = true}, some_layers).empty());
 }
 
 TEST_CASE("a search leaves out what the framework does not run, unless the keys are asked for by name") {

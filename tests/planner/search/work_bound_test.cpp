@@ -32,6 +32,33 @@ TEST_CASE("no simulated step is faster than the work of its layers allows") {
   }
 }
 
+TEST_CASE("layers that are rebuilt in part bound the step by those that every split rebuilds") {
+  TrainingSpec training{.global_batch = 8, .sequence = 128};
+  training.stack = parse_stack(source_text("tools/specs/stacks/megatron-core.json"), "megatron-core");
+  training.stack->host_sharpness = 4;
+  Pricing pricing(small_gpt(), round_cluster(4), training);
+  LayoutSpace space =
+      parse_layout_space("zero=0,shard=0,offload=none,group=0,recompute=full,schedule=1f1b|interleaved");
+  space.wide = true;
+  Skeletons skeletons;
+  LayoutTree tree(pricing, space, skeletons);
+  WorkBounds work(pricing);
+  int above_none = 0;
+  for (const Layout& family : tree.families()) {
+    for (const Layout& core : tree.cores(family)) {
+      if (core.recompute_layers == 0) continue;
+      const Seconds of_core = work.work(core, tree.fewest_rebuilt_layers(core));
+      const SimTime bound = work.lower_bound(of_core, core, skeletons.find(core)->bound).step;
+      above_none += of_core > work.work(core, 0) ? 1 : 0;
+      for (const Layout& layout : tree.layouts(core)) {
+        CAPTURE(to_text(layout));
+        CHECK(bound <= evaluate_sums(pricing, layout).simulation.makespan);
+      }
+    }
+  }
+  CHECK(above_none > 20);
+}
+
 TEST_CASE("one stage a rank fills and drains the pipeline, whatever the split") {
   const TrainingSpec training{.global_batch = 4, .sequence = 128};
   Pricing pricing(small_gpt(), round_cluster(4), training);

@@ -37,6 +37,7 @@ TEST_CASE("a layout's text answers what it names and leaves the rest open") {
                                  .split = std::vector{8, 8, 10, 6}});
   CHECK(parse_layout("") == LayoutRequest{});
   CHECK(parse_layout("cp=2,ep=4,etp=1") == LayoutRequest{.context = 2, .expert = 4, .expert_tensor = 1});
+  CHECK(to_text(parse_layout("recompute=full,recompute_layers=2")) == "recompute=full,recompute_layers=2");
   CHECK(parse_split("8,8,10,6") == std::vector{8, 8, 10, 6});
   CHECK(parse_split("0,16,16,0") == std::vector{0, 16, 16, 0});  // the ends hold the embedding and the head alone
 }
