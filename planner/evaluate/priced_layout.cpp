@@ -60,7 +60,7 @@ LayerLoads layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& 
 
 const Partition& balanced_by_cost(Pricing& pricing, const Layout& layout, const std::vector<LayerPrice>& prices,
                                   const std::vector<StagePlace>& stages) {
-  // Where each stage rebuilds as many layers, the others decide.
+  // The other layers decide where each stage rebuilds as many.
   const Recompute weighed = layout.recompute_layers > 0 ? Recompute::kNone : layout.recompute;
   return pricing.balanced_split(prices, weighed, stages, [&] { return layer_weights(pricing, prices, weighed); });
 }

@@ -137,7 +137,7 @@ TEST_CASE("no pin finds a faster layout than a search without it, on twenty-two 
 TEST_CASE("no pin finds a faster layout than a wide search without it") {
   std::vector<std::string> pins = kPins;
   for (const char* pin : {"group=4", "group=8", "group=16", "schedule=zb-v", "schedule=v-half", "schedule=dualpipev",
-                          "offload=optimizer", "tp=16"})
+                          "offload=optimizer", "tp=16", "recompute_layers=1", "recompute_layers=4"})
     pins.emplace_back(pin);
   for (const Question& question : {Question{"llama-3-8b", "h100:16", 32, 8192, "megatron-core"},
                                    Question{"llama-3-8b", "h100:16", 32, 8192, "torchtitan"}}) {
