@@ -106,7 +106,8 @@ class Defaults(CommandLineTest):
         for effort in (1, 100, 1000):
             with self.subTest(effort):
                 answer = self.json(*question, "--effort", effort)
-                self.assertEqual(answer, self.json(*question, "--effort", effort))
+                for threads in (1, 2, 5):
+                    self.assertEqual(answer, self.json(*question, "--effort", effort, "--threads", threads))
                 self.assertEqual(answer["stopped"]["evaluations"], effort)
                 self.assertLessEqual(answer["stopped"]["no_step_below_s"], best)
                 self.assertGreaterEqual(answer["best"]["prediction"]["step_time_s"], best)
