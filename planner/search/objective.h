@@ -20,6 +20,7 @@ struct LeastTimes {
   SimTime busy{0};  ///< its ranks compute for so long or longer, on average
 };
 
+/// Threads may call both at the same time.
 struct SearchObjective {
   /// Returns the value of an evaluated layout.
   std::function<double(const Evaluation&)> value = [](const Evaluation& evaluation) {
