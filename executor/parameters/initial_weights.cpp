@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,10 +40,6 @@ void for_each_stretch(std::int64_t count, const Work& work) {
   work(0, begin_of(1));
 }
 
-bool ends_with_gain(const std::string& name) {
-  return name.ends_with(".gain");
-}
-
 }  // namespace
 
 void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
@@ -66,12 +61,9 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
     const std::uint64_t key_layer = is_tied_table ? 0 : static_cast<std::uint64_t>(layer_number);
     const std::uint64_t key_number = is_tied_table ? 0 : number;
     ++number;
-    if (tensor.is_vector()) {
-      std::ranges::fill(values, ends_with_gain(tensor.name) ? 1.0F : 0.0F);
-      continue;
-    }
+    std::ranges::fill(values, tensor.initial == InitialValues::kOnes ? 1.0F : 0.0F);
+    if (tensor.initial != InitialValues::kNormal) continue;
     const float deviation = deviation_of(layer, tensor);
-    std::ranges::fill(values, 0.0F);
     for (const ElementRun& run : element_runs(layer, parameter, seat, experts))
       for_each_stretch(run.count, [&](std::int64_t first, std::int64_t end) {
         for (std::int64_t i = first; i < end; ++i)

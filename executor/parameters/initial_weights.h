@@ -1,8 +1,8 @@
 #pragma once
 // Initial weights. Each element is drawn by a counter generator keyed by seed, layer, parameter and element, so that
 // the weights are the same under every layout. Matrices are normal with deviation 1/sqrt(in), before a ReLU sqrt(2/in)
-// (He et al. 2015); tables and the head's projection with deviation 0.02 (Radford et al. 2019). Gains are 1 and biases
-// 0. A tied head draws the embedding's numbers.
+// (He et al. 2015); tables and the head's projection with deviation 0.02 (Radford et al. 2019). A tied head draws the
+// embedding's numbers. Other parameters begin as ParameterTensor::initial says.
 
 #include <cstdint>
 #include <span>

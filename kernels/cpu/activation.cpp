@@ -3,12 +3,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/cpu/sigmoid.h"
+
 namespace plumb { inline namespace kernels {
 namespace {
-
-float sigmoid(float x) {
-  return 1.0F / (1.0F + std::exp(-x));
-}
 
 // The tanh form is 0.5 x (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 constexpr float kCubic = 0.044715F;
@@ -57,7 +55,7 @@ void swiglu_forward(float* y, const float* gate_up, const ActivationSize& size) 
     const float* gate = gate_up + row * 2 * size.columns;
     const float* up = gate + size.columns;
     float* y_row = y + row * size.columns;
-    for (std::int64_t c = 0; c < size.columns; ++c) y_row[c] = gate[c] * sigmoid(gate[c]) * up[c];
+    for (std::int64_t c = 0; c < size.columns; ++c) y_row[c] = silu(gate[c]) * up[c];
   }
 }
 
@@ -67,9 +65,9 @@ void swiglu_backward(float* gate_up, const float* dy, const ActivationSize& size
     float* up = gate + size.columns;
     const float* dy_row = dy + row * size.columns;
     for (std::int64_t c = 0; c < size.columns; ++c) {
-      const float g = gate[c], s = sigmoid(g), silu = g * s;
-      gate[c] = dy_row[c] * up[c] * (s + silu * (1.0F - s));
-      up[c] = dy_row[c] * silu;
+      const float g = gate[c];
+      gate[c] = dy_row[c] * up[c] * silu_slope(g);
+      up[c] = dy_row[c] * silu(g);
     }
   }
 }

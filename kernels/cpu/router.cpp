@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/sigmoid.h"
+
 namespace plumb { inline namespace kernels {
 namespace {
 
@@ -40,7 +42,7 @@ void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) 
   for (std::int64_t t = 0; t < size.tokens; ++t) {
     float* row = scores + t * size.experts;
     if (size.sigmoid)
-      for (std::int64_t e = 0; e < size.experts; ++e) row[e] = 1.0F / (1.0F + std::exp(-row[e]));
+      for (std::int64_t e = 0; e < size.experts; ++e) row[e] = sigmoid(row[e]);
     else
       softmax(row, size.experts);
     pick_largest(picks + t * size.picks, row, size);

@@ -3,9 +3,36 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumb { inline namespace kernels {
+
+/// A piece of the dimension that tensor parallelism divides. Each piece is divided by itself, and pieces lie one behind
+/// the other.
+struct DividedPiece {
+  std::string_view unit;       ///< what no rank has a part of, e.g. "heads"
+  std::int64_t units = 0;      ///< in the whole piece
+  std::int64_t unit_size = 1;  ///< rows or columns of a unit
+  /// More ranks than units may share them: neighbouring ranks then have the same unit, and its gradient is the sum of
+  /// theirs.
+  bool shared = false;
+
+  std::int64_t size() const { return units * unit_size; }
+  friend bool operator==(const DividedPiece&, const DividedPiece&) = default;
+};
+
+/// Returns how many neighbouring ranks have the same unit of a shared piece; 1 where each has units of its own.
+constexpr int sharers_of(std::int64_t units, int ranks) {
+  return units < ranks && ranks % units == 0 ? ranks / static_cast<int>(units) : 1;
+}
+
+/// The values with which a parameter begins.
+enum class InitialValues : std::uint8_t {
+  kZeros,
+  kOnes,
+  kNormal,  ///< a normal distribution whose deviation follows from the matrix's columns
+};
 
 /// A parameter tensor, row-major.
 struct ParameterTensor {
@@ -14,8 +41,11 @@ struct ParameterTensor {
   int split_dimension = -1;         ///< dimension that tensor parallelism divides; -1: replicated
   /// True if the tensor belongs to the routed experts, which expert parallelism divides: [experts, out, in].
   bool expert = false;
+  /// The pieces of `split_dimension`; empty: a vocabulary, which is padded where ranks do not divide it.
+  std::vector<DividedPiece> pieces;
+  InitialValues initial = InitialValues::kNormal;
 
-  /// True for gains, biases and sinks: they begin at a constant and have no weight decay.
+  /// True for gains, biases and sinks, which have no weight decay.
   bool is_vector() const { return shape.size() == 1 || name.ends_with(".bias"); }
 
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;

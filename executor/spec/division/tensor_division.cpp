@@ -18,38 +18,26 @@ struct DimensionRun {
   bool is_replica = false;
 };
 
-/// A piece of the whole dimension. `sharers` neighbouring ranks have the same share of it.
-struct DimensionPiece {
-  std::int64_t size = 0;
-  int sharers = 1;
-};
-
-/// Divides pieces that lie one behind the other in the whole dimension, each by itself.
-std::vector<DimensionRun> divide_pieces(const std::vector<DimensionPiece>& pieces, const TensorSeat& seat) {
-  std::vector<DimensionRun> runs;
-  std::int64_t local = 0, whole = 0;
-  for (const auto& [size, sharers] : pieces) {
-    const std::int64_t count = size * sharers / seat.ranks;
-    runs.push_back({local, whole + seat.rank / sharers * count, count, seat.rank % sharers > 0});
-    local += count;
-    whole += size;
-  }
-  return runs;
+int sharers_in(const DividedPiece& piece, int ranks) {
+  return piece.shared ? sharers_of(piece.units, ranks) : 1;
 }
 
-std::vector<DimensionRun> dimension_runs(const Layer& layer, const ParameterTensor& tensor, const TensorSeat& seat) {
-  const std::int64_t size = tensor.shape[static_cast<std::size_t>(tensor.split_dimension)];
-  if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
-    const std::int64_t query = block->heads * block->head_size, keys = block->kv_heads * block->head_size;
-    const int sharers = kv_sharers(layer, seat.ranks);
-    if (tensor.name.starts_with("qkv."))
-      return divide_pieces({DimensionPiece{query}, {keys, sharers}, {keys, sharers}}, seat);
-    if (tensor.name.find("gate_up.") != std::string::npos)
-      return divide_pieces({DimensionPiece{size / 2}, {size / 2}}, seat);
-    return divide_pieces({DimensionPiece{size}}, seat);
+std::vector<DimensionRun> dimension_runs(const ParameterTensor& tensor, const TensorSeat& seat) {
+  if (tensor.pieces.empty()) {
+    const std::int64_t size = tensor.shape[static_cast<std::size_t>(tensor.split_dimension)];
+    const std::int64_t each = share(size, seat.ranks), first = std::min(seat.rank * each, size);
+    return {{0, first, std::min(each, size - first)}};
   }
-  const std::int64_t each = share(size, seat.ranks), first = std::min(seat.rank * each, size);
-  return {{0, first, std::min(each, size - first)}};
+  std::vector<DimensionRun> runs;
+  std::int64_t local = 0, whole = 0;
+  for (const DividedPiece& piece : tensor.pieces) {
+    const int sharers = sharers_in(piece, seat.ranks);
+    const std::int64_t count = piece.size() * sharers / seat.ranks;
+    runs.push_back({local, whole + seat.rank / sharers * count, count, seat.rank % sharers > 0});
+    local += count;
+    whole += piece.size();
+  }
+  return runs;
 }
 
 }  // namespace
@@ -67,25 +55,22 @@ std::string why_not_divisible(const Layer& layer, int ranks) {
         layer);
     return vocab >= ranks ? "" : fmt::format("a vocabulary of {} tokens is less than {} tensor ranks", vocab, ranks);
   }
-  const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block == nullptr)
+  bool is_divided = false;
+  for (const ParameterTensor& tensor : layer_parameters(layer))
+    for (const DividedPiece& piece : tensor.pieces) {
+      is_divided = true;
+      if (piece.units % ranks != 0 && sharers_in(piece, ranks) == 1)
+        return fmt::format("{} {} cannot be divided over {} tensor ranks; choose a tensor degree that divides them",
+                           piece.units, piece.unit, ranks);
+    }
+  if (!is_divided)
     return fmt::format("a layer of kind {} is not divided over tensor ranks; set tensor to 1", layer_kind_name(layer));
-  const bool mixture = block->experts > 0, shares_keys = kv_sharers(layer, ranks) > 1;
-  for (const auto& [name, count] :
-       {std::pair{"heads", block->heads}, std::pair{"kv heads", shares_keys ? 0 : block->kv_heads},
-        std::pair{"ffn channels", mixture ? 0 : block->ffn},
-        std::pair{"channels of an expert", mixture ? block->expert_ffn : 0},
-        std::pair{"channels of the shared expert", mixture ? block->shared_ffn : 0}})
-    if (count % ranks != 0)
-      return fmt::format("{} {} cannot be divided over {} tensor ranks; choose a tensor degree that divides them",
-                         count, name, ranks);
   return {};
 }
 
 int kv_sharers(const Layer& layer, int ranks) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block == nullptr || block->kv_heads >= ranks || ranks % block->kv_heads != 0) return 1;
-  return ranks / static_cast<int>(block->kv_heads);
+  return block == nullptr ? 1 : sharers_of(block->kv_heads, ranks);
 }
 
 std::string why_not_spread(const Layer& layer, int ranks) {
@@ -98,9 +83,14 @@ std::string why_not_spread(const Layer& layer, int ranks) {
 Layer divide_layer(const Layer& layer, int ranks) {
   assert(why_not_divisible(layer, ranks).empty());
   if (const auto* block = std::get_if<TransformerLayer>(&layer)) return rank_share(*block, ranks, {.tensor = ranks});
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return rank_share(*embedding, ranks);
-  if (const auto* head = std::get_if<HeadLayer>(&layer)) return rank_share(*head, ranks);
-  return layer;
+  return std::visit(
+      [&](const auto& kind) -> Layer {
+        if constexpr (requires { rank_share(kind, ranks); })
+          return rank_share(kind, ranks);
+        else
+          return kind;
+      },
+      layer);
 }
 
 std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks) {
@@ -129,7 +119,7 @@ std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, 
     (d < dimension ? outer : inner) *= d == dimension ? 1 : tensor.shape[d];
   outer /= spread;  // the experts are the first dimension
   const std::int64_t local_size = layer_parameters(divide_layer(layer, seat.ranks))[parameter].shape[dimension];
-  const std::vector<DimensionRun> divided = dimension_runs(layer, tensor, seat);
+  const std::vector<DimensionRun> divided = dimension_runs(tensor, seat);
   std::vector<ElementRun> runs;
   for (std::int64_t i = 0; i < outer; ++i)
     for (const DimensionRun& run : divided)

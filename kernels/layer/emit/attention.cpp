@@ -15,9 +15,13 @@ class Attention : public BlockPart {
         kv_heads_(builder.share_of(layer).kv_heads),
         qkv_width_((heads_ + 2 * kv_heads_) * layer.head_size),
         query_width_(heads_ * layer.head_size),
-        in_(builder.product("qkv", qkv_width_, layer.hidden, 0, layer.qkv_bias)),
-        sinks_(layer.sinks ? builder.parameter("attention.sinks", {heads_}, 0) : -1),
-        out_(builder.product("attention_output", layer.hidden, query_width_, 1, layer.linear_bias)) {}
+        in_(builder.product("qkv", qkv_width_, layer.hidden, 0, layer.qkv_bias,
+                            {{"heads", heads_, layer.head_size},
+                             {"kv heads", kv_heads_, layer.head_size, true},
+                             {"kv heads", kv_heads_, layer.head_size, true}})),
+        sinks_(layer.sinks ? builder.parameter("attention.sinks", {heads_}, 0, {{"heads", heads_}}) : -1),
+        out_(builder.product("attention_output", layer.hidden, query_width_, 1, layer.linear_bias,
+                             {{"heads", heads_, layer.head_size}})) {}
 
   int forward(ProgramBuilder& builder, int input) override {
     const std::int64_t tokens = builder.tokens();

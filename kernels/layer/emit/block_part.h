@@ -36,6 +36,11 @@ inline const char* up_name(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
 }
 
+/// Returns the pieces of an MLP's first product: gate and up, or up alone.
+inline std::vector<DividedPiece> channels(const TransformerLayer& layer, std::string_view unit, std::int64_t ffn) {
+  return std::vector<DividedPiece>(static_cast<std::size_t>(up_products(layer)), {unit, ffn});
+}
+
 inline std::int64_t is_gated(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? 1 : 0;
 }

@@ -25,11 +25,13 @@ class Experts : public BlockPart {
         room_(room(builder)) {
     const std::string up = up_name(layer);
     router_ = builder.product("router", layer.experts, layer.hidden, -1, layer.router_bias);
-    up_ = experts_product(builder, "experts." + up, up_width_, layer.hidden, 1);
-    down_ = experts_product(builder, "experts.down", layer.hidden, ffn_, 2);
+    constexpr std::string_view kExpert = "channels of an expert", kShared = "channels of the shared expert";
+    up_ = experts_product(builder, "experts." + up, up_width_, layer.hidden, 1, channels(layer, kExpert, ffn_));
+    down_ = experts_product(builder, "experts.down", layer.hidden, ffn_, 2, {{kExpert, ffn_}});
     if (!has_shared()) return;
-    shared_up_ = builder.product("shared." + up, up_products(layer) * shared_ffn_, layer.hidden, 0, false);
-    shared_down_ = builder.product("shared.down", layer.hidden, shared_ffn_, 1, false);
+    shared_up_ = builder.product("shared." + up, up_products(layer) * shared_ffn_, layer.hidden, 0, false,
+                                 channels(layer, kShared, shared_ffn_));
+    shared_down_ = builder.product("shared.down", layer.hidden, shared_ffn_, 1, false, {{kShared, shared_ffn_}});
   }
 
   int forward(ProgramBuilder& builder, int input) override;
@@ -50,10 +52,14 @@ class Experts : public BlockPart {
   }
 
   Product experts_product(ProgramBuilder& builder, const std::string& name, std::int64_t out, std::int64_t in,
-                          int split) const {
+                          int split, std::vector<DividedPiece> pieces) const {
     Product product{.name = name, .out = out, .in = in};
-    product.weight = builder.parameter(name + ".weight", {local_, out, in}, split, true);
-    if (layer_.expert_bias) product.bias = builder.parameter(name + ".bias", {local_, out}, split == 1 ? 1 : -1, true);
+    product.weight = builder.parameter(name + ".weight", {local_, out, in}, split, pieces);
+    builder.parameter_at(product.weight).expert = true;
+    if (!layer_.expert_bias) return product;
+    product.bias = split == 1 ? builder.parameter(name + ".bias", {local_, out}, 1, std::move(pieces))
+                              : builder.parameter(name + ".bias", {local_, out});
+    builder.parameter_at(product.bias).expert = true;
     return product;
   }
 

@@ -19,13 +19,16 @@ class LatentAttention : public BlockPart {
       query_down_ = builder.product("query_down", layer.query_rank, layer.hidden, -1, false);
       query_norm_ = builder.norm("query_norm", layer.norm, layer.query_rank);
     }
-    query_up_ = builder.product("query_up", query_width_, compressed ? layer.query_rank : layer.hidden, 0, false);
+    query_up_ = builder.product("query_up", query_width_, compressed ? layer.query_rank : layer.hidden, 0, false,
+                                {{"heads", heads_, layer.head_size}});
     kv_down_ = builder.product("kv_down", layer.kv_rank + layer.rotary_size, layer.hidden, -1, false);
     kv_norm_ = builder.norm("kv_norm", layer.norm, layer.kv_rank);
+    const std::int64_t key_and_value = layer.head_size - layer.rotary_size + layer.value_size;
     kv_up_ =
-        builder.product("kv_up", query_width_ - heads_ * layer.rotary_size + value_width_, layer.kv_rank, 0, false);
-    if (layer.sinks) sinks_ = builder.parameter("attention.sinks", {heads_}, 0);
-    out_ = builder.product("attention_output", layer.hidden, value_width_, 1, layer.linear_bias);
+        builder.product("kv_up", heads_ * key_and_value, layer.kv_rank, 0, false, {{"heads", heads_, key_and_value}});
+    if (layer.sinks) sinks_ = builder.parameter("attention.sinks", {heads_}, 0, {{"heads", heads_}});
+    out_ = builder.product("attention_output", layer.hidden, value_width_, 1, layer.linear_bias,
+                           {{"heads", heads_, layer.value_size}});
   }
 
   int forward(ProgramBuilder& builder, int input) override {

@@ -11,8 +11,9 @@ class MlpPart : public BlockPart {
   MlpPart(ProgramBuilder& builder, const TransformerLayer& layer)
       : layer_(layer),
         ffn_(builder.share_of(layer).ffn),
-        up_(builder.product(up_name(layer), up_products(layer) * ffn_, layer.hidden, 0, layer.linear_bias)),
-        down_(builder.product("down", layer.hidden, ffn_, 1, layer.linear_bias)) {}
+        up_(builder.product(up_name(layer), up_products(layer) * ffn_, layer.hidden, 0, layer.linear_bias,
+                            channels(layer, "ffn channels", ffn_))),
+        down_(builder.product("down", layer.hidden, ffn_, 1, layer.linear_bias, {{"ffn channels", ffn_}})) {}
 
   int forward(ProgramBuilder& builder, int input) override {
     const std::int64_t tokens = builder.tokens();

@@ -5,14 +5,22 @@
 
 namespace plumb { inline namespace kernels {
 
-int ProgramBuilder::parameter(std::string name, std::vector<std::int64_t> shape, int split_dimension, bool expert) {
-  program_.parameters.push_back({std::move(name), std::move(shape), split_dimension, expert});
+int ProgramBuilder::parameter(std::string name, std::vector<std::int64_t> shape, int split,
+                              std::vector<DividedPiece> pieces) {
+  ParameterTensor& added = program_.parameters.emplace_back();
+  added.name = std::move(name);
+  added.shape = std::move(shape);
+  added.split_dimension = split;
+  added.pieces = std::move(pieces);
+  if (added.is_vector()) added.initial = InitialValues::kZeros;
   return static_cast<int>(program_.parameters.size()) - 1;
 }
 
-Product ProgramBuilder::product(const std::string& name, std::int64_t out, std::int64_t in, int split, bool has_bias) {
-  Product product{.name = name, .out = out, .in = in, .weight = parameter(name + ".weight", {out, in}, split)};
-  if (has_bias) product.bias = parameter(name + ".bias", {out}, split == 0 ? 0 : -1);
+Product ProgramBuilder::product(const std::string& name, std::int64_t out, std::int64_t in, int split, bool has_bias,
+                                std::vector<DividedPiece> pieces) {
+  Product product{.name = name, .out = out, .in = in, .weight = parameter(name + ".weight", {out, in}, split, pieces)};
+  if (!has_bias) return product;
+  product.bias = split == 0 ? parameter(name + ".bias", {out}, 0, std::move(pieces)) : parameter(name + ".bias", {out});
   return product;
 }
 
@@ -22,6 +30,7 @@ Norm ProgramBuilder::norm(const std::string& name, NormKind kind, std::int64_t c
   norm.kind = kind;
   norm.columns = columns;
   norm.gain = parameter(name + ".gain", {columns});
+  parameter_at(norm.gain).initial = InitialValues::kOnes;
   if (kind == NormKind::kLayerNorm) norm.bias = parameter(name + ".bias", {columns});
   return norm;
 }

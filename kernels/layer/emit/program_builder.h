@@ -74,9 +74,14 @@ class ProgramBuilder {
   /// True if tensor ranks divide the rows between products.
   bool divides_rows() const { return work_.sequence_parallel && work_.tensor_parallel > 1; }
 
-  int parameter(std::string name, std::vector<std::int64_t> shape, int split_dimension = -1, bool expert = false);
+  /// Declares a parameter that every rank has whole, or whose dimension `split` tensor ranks divide. Vectors begin at
+  /// zeros, and matrices with normal values.
+  int parameter(std::string name, std::vector<std::int64_t> shape, int split = -1,
+                std::vector<DividedPiece> pieces = {});
+  ParameterTensor& parameter_at(int parameter) { return program_.parameters[static_cast<std::size_t>(parameter)]; }
   /// Declares name.weight [out, in], divided along `split` (-1: whole), and name.bias where wanted.
-  Product product(const std::string& name, std::int64_t out, std::int64_t in, int split, bool has_bias);
+  Product product(const std::string& name, std::int64_t out, std::int64_t in, int split, bool has_bias,
+                  std::vector<DividedPiece> pieces = {});
   Norm norm(const std::string& name, NormKind kind, std::int64_t columns);
 
   int tensor(std::string name, std::int64_t rows, std::int64_t columns, StoredType type = StoredType::kElement,
