@@ -6,8 +6,7 @@
 
 #include "planner/evaluate/stage_passes.h"
 #include "planner/price/framework/kernel_time.h"
-#include "planner/price/framework/transformer_ops.h"
-#include "planner/price/framework/vocabulary_ops.h"
+#include "planner/price/framework/layer_ops.h"
 #include "planner/price/memory/stage_memory.h"
 
 namespace plumb { inline namespace planner {
@@ -20,9 +19,7 @@ Seconds& of(TimeComponents& components, TimeComponent component) {
 LayerOps ops_of(const Pricing& pricing, const StackSpec& stack, const Layer& layer, const LayerWork& work) {
   const ElementBytes bytes{.activation = static_cast<double>(pricing.kernels().element_bytes),
                            .gradient = static_cast<double>(pricing.kernels().gradient_bytes)};
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
-  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
-  return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
+  return layer_ops(layer, work, stack, bytes);
 }
 
 TimeComponent component_of(const DeviceKernel& kernel) {

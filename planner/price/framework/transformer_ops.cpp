@@ -2,6 +2,7 @@
 
 #include "planner/price/framework/attention_ops.h"
 #include "planner/price/framework/mlp_ops.h"
+#include "planner/price/framework/tensor_exchange.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -48,21 +49,9 @@ void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
   pass.traffic("residual", 3 * residual_bytes(c));
 }
 
-/// Adds the collectives of column- and row-parallel products: `branches` begin, and `ends` of them are summed. NCCL
-/// gathers and scatters along the first dimension; where that is not the sequence, the whole stream is read and written
-/// once more.
-void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branches, int ends) {
-  if (c.work.tensor_parallel == 1) return;
-  const double e = stream_bytes(c);
-  if (c.work.sequence_parallel) {
-    const bool copied = c.stack.copied_collectives;
-    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), branches);
-    if (copied) pass.traffic("gathered rows copied", 2 * branches * gathered_bytes(c), branches);
-    if (ends > 0) pass.exchange(Group::kTensor, CollectiveKind::kReduceScatter, e, ends);
-    if (copied && ends > 0) pass.traffic("rows to scatter copied", 2 * ends * e, ends);
-  } else if (ends > 0) {
-    pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, e, ends);
-  }
+/// Adds the collectives of `branches` that begin, of which `ends` are summed.
+void exchange_branches(const LayerContext& c, const PassBuilder& pass, int branches, int ends) {
+  exchange_tensor(pass, c.work, c.stack, {.summed = stream_bytes(c), .gathered = gathered_bytes(c)}, branches, ends);
 }
 
 /// Adds the cast of a gathered input. Under fp8 every rank quantizes the whole of what the tensor group gathers in 16
@@ -93,7 +82,7 @@ void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
   mlp_forward(c, pass, early_stop);
   if (!early_stop) branch_end_forward(c, pass);
   const bool unfinished = early_stop && c.layer.experts == 0;
-  exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
+  exchange_branches(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
 }
 
 /// Rebuilds all but the results of every second product (in the order queries, keys, values, projection, gate, up,
@@ -108,7 +97,7 @@ void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) 
   norm_forward(c, pass);
   if (c.layer.experts == 0) cast_gathered(c, pass);
   mlp_rebuild(c, pass);
-  exchange_tensor(c, pass, tensor_branches(c), 0);
+  exchange_branches(c, pass, tensor_branches(c), 0);
 }
 
 void rebuild_norms_and_activations(const LayerContext& c, const PassBuilder& pass) {
@@ -128,7 +117,7 @@ void input_grad(const LayerContext& c, const PassBuilder& pass) {
   attention_core_backward(c, pass);
   attention_inputs_input_grad(c, pass);
   norm_input_grad(c, pass);
-  exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c));
+  exchange_branches(c, pass, tensor_branches(c), tensor_branches(c));
 }
 
 void weight_grad(const LayerContext& c, const PassBuilder& pass) {

@@ -5,8 +5,7 @@
 #include <span>
 
 #include "planner/price/framework/kernel_time.h"
-#include "planner/price/framework/transformer_ops.h"
-#include "planner/price/framework/vocabulary_ops.h"
+#include "planner/price/framework/layer_ops.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -128,9 +127,7 @@ LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork
       .gathered = quantized && stack.fp8.gathers ? kernels.quantized_bytes : static_cast<double>(kernels.element_bytes),
       .gradient = static_cast<double>(kernels.gradient_bytes),
       .cast = quantized ? stack.fp8.cast_bytes : 0};
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
-  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
-  return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
+  return layer_ops(layer, work, stack, bytes);
 }
 
 /// Returns the share of a group's traffic that blocks the pass.

@@ -1,0 +1,14 @@
+#include "planner/price/framework/layer_ops.h"
+
+#include "planner/price/framework/transformer_ops.h"
+#include "planner/price/framework/vocabulary_ops.h"
+
+namespace plumb { inline namespace planner {
+
+LayerOps layer_ops(const Layer& layer, const LayerWork& work, const StackSpec& stack, ElementBytes bytes) {
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
+  return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
+}
+
+}}  // namespace plumb::planner
