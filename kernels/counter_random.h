@@ -36,6 +36,11 @@ constexpr std::uint64_t uniform_index(std::uint64_t count, std::initializer_list
   return counter_random(key) % count;
 }
 
+/// Returns a number in [0, 1).
+constexpr double uniform_share(std::initializer_list<std::uint64_t> key) {
+  return static_cast<double>(counter_random(key) >> 32) / 4294967296.0;
+}
+
 /// Returns a sample of the normal distribution with mean 0 and standard deviation 1 (Box & Muller 1958).
 inline float standard_normal(std::initializer_list<std::uint64_t> key) {
   const std::uint64_t bits = counter_random(key);

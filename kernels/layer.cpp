@@ -1,5 +1,6 @@
 #include "kernels/layer.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -24,7 +25,7 @@ LayerEnds ends(const Layer& layer) {
 
 std::string_view layer_kind_name(const Layer& layer) {
   constexpr std::array<std::string_view, std::variant_size_v<Layer>> kNames = {
-      "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss"};
+      "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss", "mamba2"};
   return kNames[layer.index()];
 }
 
@@ -64,6 +65,13 @@ MissingKernels missing_kernels(const Layer& layer) {
   if (block == nullptr) return {};
   if (block->selection_bias) return {"a bias on its picks", "selection_bias false"};
   return {};
+}
+
+bool is_on_devices(const Layer& layer) {
+  const LayerProgram program = layer_program(layer, {}, Machine::kDevice);
+  return has_kernels(layer) && std::ranges::all_of(program.steps, [](const LayerStep& step) {
+           return step.call() == nullptr || is_on_devices(step.call()->kind);
+         });
 }
 
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass) {

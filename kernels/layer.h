@@ -65,6 +65,9 @@ inline bool has_kernels(const Layer& layer) {
   return missing_kernels(layer).part.empty();
 }
 
+/// True if devices have all kinds of kernels that the layer's program calls.
+bool is_on_devices(const Layer& layer);
+
 /// Returns the kernels of one pass of layer_program() on a host, in the order in which they run, or one update for each
 /// parameter.
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass);

@@ -35,6 +35,14 @@ void CpuKernelSet::note(KernelKind kind, const PoolingSize& size, bool average) 
   note(kind, {size.images, size.height, size.width, size.channels, size.kernel, size.stride, average ? 1 : 0});
 }
 
+void CpuKernelSet::note(KernelKind kind, const CausalConvolutionSize& size) const {
+  note(kind, {size.batch, size.sequence, size.channels, size.taps});
+}
+
+void CpuKernelSet::note(KernelKind kind, const StateSpaceSize& size) const {
+  note(kind, {size.batch, size.sequence, size.heads, size.head_size, size.groups, size.state_size, size.chunk});
+}
+
 void CpuKernelSet::linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const {
   note(KernelKind::kGemm, {size.m, size.n, size.k, 1, form(GemmForm::kForward)});
   plumb::linear_forward(y, x, weight, size);
@@ -286,6 +294,48 @@ void CpuKernelSet::pooling_backward(PoolingKind kind, float* dx, const float* dy
     average_pooling_backward(dx, dy, size);
   else
     max_pooling_backward(dx, dy, places, size);
+}
+
+void CpuKernelSet::causal_convolution_forward(float* y, const float* x, const float* earlier,
+                                              const CausalConvolutionParameters& parameters,
+                                              const CausalConvolutionSize& size) const {
+  note(KernelKind::kCausalConvolutionForward, size);
+  plumb::causal_convolution_forward(y, x, earlier, parameters, size);
+}
+
+void CpuKernelSet::causal_convolution_backward(float* x, const CausalConvolutionGradients& gradients, float* of_earlier,
+                                               const float* dy, const float* earlier,
+                                               const CausalConvolutionParameters& parameters,
+                                               const CausalConvolutionSize& size) const {
+  note(KernelKind::kCausalConvolutionBackward, size);
+  plumb::causal_convolution_backward(x, gradients, of_earlier, dy, earlier, parameters, size);
+}
+
+void CpuKernelSet::state_space_forward(float* y, float* states, const StateSpaceInputs& inputs,
+                                       const StateSpaceParameters& parameters, const StateSpaceSize& size,
+                                       float* scratch) const {
+  note(KernelKind::kStateSpaceForward, size);
+  plumb::state_space_forward(y, states, inputs, parameters, size, scratch);
+}
+
+void CpuKernelSet::state_space_backward(float* xbc, float* steps, const StateSpaceGradients& gradients,
+                                        float* of_states, const float* dy, const float* earlier,
+                                        const StateSpaceParameters& parameters, const StateSpaceSize& size,
+                                        float* scratch) const {
+  note(KernelKind::kStateSpaceBackward, size);
+  plumb::state_space_backward(xbc, steps, gradients, of_states, dy, earlier, parameters, size, scratch);
+}
+
+void CpuKernelSet::gated_norm_forward(float* out, float* rstd, const float* y, const float* z, const float* gain,
+                                      const GatedNormSize& size, double epsilon) const {
+  note(KernelKind::kGatedNormForward, {size.rows, size.columns, size.groups});
+  plumb::gated_norm_forward(out, rstd, y, z, gain, size, static_cast<float>(epsilon));
+}
+
+void CpuKernelSet::gated_norm_backward(float* dy, float* z, float* dgain, const float* dout, const float* y,
+                                       const float* rstd, const float* gain, const GatedNormSize& size) const {
+  note(KernelKind::kGatedNormBackward, {size.rows, size.columns, size.groups});
+  plumb::gated_norm_backward(dy, z, dgain, dout, y, rstd, gain, size);
 }
 
 void CpuKernelSet::relu_forward(float* x, std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const {

@@ -20,6 +20,9 @@
 #include "kernels/cpu/products/gemm.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/cpu/router.h"
+#include "kernels/cpu/state_spaces/causal_convolution.h"
+#include "kernels/cpu/state_spaces/gated_norm.h"
+#include "kernels/cpu/state_spaces/state_space.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
 
@@ -122,6 +125,22 @@ class CpuKernelSet {
   void pooling_backward(PoolingKind kind, float* dx, const float* dy, const std::int32_t* places,
                         const PoolingSize& size) const;
 
+  void causal_convolution_forward(float* y, const float* x, const float* earlier,
+                                  const CausalConvolutionParameters& parameters,
+                                  const CausalConvolutionSize& size) const;
+  void causal_convolution_backward(float* x, const CausalConvolutionGradients& gradients, float* of_earlier,
+                                   const float* dy, const float* earlier, const CausalConvolutionParameters& parameters,
+                                   const CausalConvolutionSize& size) const;
+  void state_space_forward(float* y, float* states, const StateSpaceInputs& inputs,
+                           const StateSpaceParameters& parameters, const StateSpaceSize& size, float* scratch) const;
+  void state_space_backward(float* xbc, float* steps, const StateSpaceGradients& gradients, float* of_states,
+                            const float* dy, const float* earlier, const StateSpaceParameters& parameters,
+                            const StateSpaceSize& size, float* scratch) const;
+  void gated_norm_forward(float* out, float* rstd, const float* y, const float* z, const float* gain,
+                          const GatedNormSize& size, double epsilon) const;
+  void gated_norm_backward(float* dy, float* z, float* dgain, const float* dout, const float* y, const float* rstd,
+                           const float* gain, const GatedNormSize& size) const;
+
   /// x, dy: [rows, columns], mask: [relu_mask_words]
   void relu_forward(float* x, std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
   void relu_backward(float* dy, const std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
@@ -143,6 +162,8 @@ class CpuKernelSet {
   void note_attention(KernelKind plain, KernelKind latent, const AttentionSize& size) const;
   void note_experts(std::span<const std::int64_t> rows, std::int64_t out, std::int64_t in, GemmForm kind) const;
   void note(KernelKind kind, const ConvolutionSize& size) const;
+  void note(KernelKind kind, const CausalConvolutionSize& size) const;
+  void note(KernelKind kind, const StateSpaceSize& size) const;
   void note(KernelKind kind, const PoolingSize& size, bool average) const;
 
   std::vector<KernelCall>* log_;

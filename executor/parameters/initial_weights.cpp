@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,19 @@ void for_each_stretch(std::int64_t count, const Work& work) {
   work(0, begin_of(1));
 }
 
+/// Returns a random initial value, by the bits of its key.
+float drawn_value(InitialValues values, float deviation, std::initializer_list<std::uint64_t> key) {
+  if (values == InitialValues::kNormal) return deviation * standard_normal(key);
+  const double share = uniform_share(key);
+  if (values == InitialValues::kDecayLog) {
+    constexpr double kLargestDecay = 16;
+    return static_cast<float>(std::log(1 + (kLargestDecay - 1) * share));
+  }
+  constexpr double kSmallestStep = 1e-3, kLargestStep = 1e-1;
+  const double step = kSmallestStep * std::pow(kLargestStep / kSmallestStep, share);
+  return static_cast<float>(std::log(std::expm1(step)));
+}
+
 }  // namespace
 
 void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
@@ -62,14 +76,14 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
     const std::uint64_t key_number = is_tied_table ? 0 : number;
     ++number;
     std::ranges::fill(values, tensor.initial == InitialValues::kOnes ? 1.0F : 0.0F);
-    if (tensor.initial != InitialValues::kNormal) continue;
+    if (tensor.initial == InitialValues::kZeros || tensor.initial == InitialValues::kOnes) continue;
     const float deviation = deviation_of(layer, tensor);
     for (const ElementRun& run : element_runs(layer, parameter, seat, experts))
       for_each_stretch(run.count, [&](std::int64_t first, std::int64_t end) {
         for (std::int64_t i = first; i < end; ++i)
           values[static_cast<std::size_t>(run.local + i)] =
-              deviation *
-              standard_normal({kWeightStream, seed, key_layer, key_number, static_cast<std::uint64_t>(run.whole + i)});
+              drawn_value(tensor.initial, deviation,
+                          {kWeightStream, seed, key_layer, key_number, static_cast<std::uint64_t>(run.whole + i)});
       });
   }
 }

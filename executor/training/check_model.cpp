@@ -47,20 +47,30 @@ void check_block(const TransformerLayer& block, int number) {
   require(block.window >= 0, fmt::format("layer {}: a window of {} tokens; give 0 for none", number, block.window));
 }
 
+void check_mamba2(const Mamba2Layer& block, int number) {
+  require(block.groups >= 1 && block.heads >= 1 && block.heads % block.groups == 0,
+          fmt::format("layer {}: {} heads in {} groups; groups must divide heads", number, block.heads, block.groups));
+  require(
+      block.head_size >= 1 && block.state_size >= 1 && block.taps >= 1 && block.chunk >= 1,
+      fmt::format("layer {}: heads of {} channels, states of {}, {} taps and chunks of {} tokens; give at least 1 of "
+                  "each",
+                  number, block.head_size, block.state_size, block.taps, block.chunk));
+}
+
 void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
   require(std::holds_alternative<HeadLayer>(model.back()), "a model starts with an embedding and ends with a head");
   for (std::size_t i = 0; i < model.size(); ++i) {
     const int number = static_cast<int>(i);
     const bool is_end = i == 0 || i + 1 == model.size();
-    require(is_end != std::holds_alternative<TransformerLayer>(model[i]),
-            fmt::format("layer {} is {}: between embedding and head there are transformer blocks", number,
-                        layer_kind_name(model[i])));
+    require(is_end != is_block(model[i]), fmt::format("layer {} is {}: between embedding and head there are blocks",
+                                                      number, layer_kind_name(model[i])));
     require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
             fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
                         hidden_of(model[0])));
     const MissingKernels missing = missing_kernels(model[i]);
     require(missing.part.empty(), fmt::format("layer {} has {}, which the cpu backend does not run; give it {}", number,
                                               missing.part, missing.remedy));
+    if (const auto* mamba2 = std::get_if<Mamba2Layer>(&model[i])) check_mamba2(*mamba2, number);
     const auto* block = std::get_if<TransformerLayer>(&model[i]);
     if (block == nullptr) continue;
     check_block(*block, number);
@@ -137,7 +147,7 @@ ImageShape check_sample_layer(const Layer& layer, int number, const ImageShape& 
   if (const auto* linear = std::get_if<LinearLayer>(&layer))
     require(linear->dropout >= 0 && linear->dropout < 1,
             fmt::format("layer {}: dropout {}; give 0 or more and less than 1", number, linear->dropout));
-  require(!std::holds_alternative<EmbeddingLayer>(layer) && !std::holds_alternative<TransformerLayer>(layer) &&
+  require(!std::holds_alternative<EmbeddingLayer>(layer) && !is_block(layer) &&
               !std::holds_alternative<HeadLayer>(layer) && !std::holds_alternative<InputLayer>(layer),
           fmt::format("layer {} is {}: between input and loss there are convolutions, poolings, linear layers and MLPs",
                       number, layer_kind_name(layer)));

@@ -24,6 +24,20 @@ struct Work {
   double elements = 0;
 };
 
+/// Returns the work of the chunked form of a state space (Dao & Gu 2024, section 6) on `tokens`: the products of a chunk
+/// of Q tokens, G times C B^T and H times those with X, and H times those with the states. `size` gives the call's shape.
+template <class Size>
+Work state_space_work(bool forward, double tokens, const Size& size) {
+  const double heads = size(2), p = size(3), groups = size(4), n = size(5), chunk = size(6);
+  const double in_chunks = groups * n * chunk, on_inputs = heads * p * chunk, on_states = heads * p * n;
+  // Forward: C B^T; M X; the outputs of states, and the states. Backward: C B^T again, dB and dC; M^T dY and dY X^T; the
+  // states again, their gradient, and those of B, C and X through them.
+  const double flops =
+      forward ? 2 * in_chunks + 2 * on_inputs + 4 * on_states : 6 * in_chunks + 4 * on_inputs + 10 * on_states;
+  const double row = heads * p + 2 * groups * n + heads;
+  return {tokens * flops, tokens * (forward ? row + heads * p : 2 * row + heads * p)};
+}
+
 Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   const auto size = [&](int index) { return static_cast<double>(shape[static_cast<std::size_t>(index)]); };
   const double area = shape.size() >= 2 ? size(0) * size(1) : 0;
@@ -54,6 +68,20 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
       const double heads = size(1) * (4 * size(2) - size(3) + 2 * size(4));  // once apart, once joined
       return {kind == KernelKind::kSplitHeads ? area * size(3) : 0, size(0) * (heads + size(3))};
     }
+    case KernelKind::kCausalConvolutionForward:
+    case KernelKind::kCausalConvolutionBackward: {
+      constexpr double kSilu = 4;
+      const bool forward = kind == KernelKind::kCausalConvolutionForward;
+      const double elements = area * size(2);
+      return {elements * ((forward ? 2 : 6) * size(3) + kSilu), (forward ? 2 : 3) * elements};
+    }
+    case KernelKind::kStateSpaceForward:
+    case KernelKind::kStateSpaceBackward:
+      return state_space_work(kind == KernelKind::kStateSpaceForward, area, size);
+    case KernelKind::kGatedNormForward:
+      return {8 * area, 3 * area};
+    case KernelKind::kGatedNormBackward:
+      return {18 * area, 5 * area};
     case KernelKind::kNormForward:
       return {((shape[2] & 1) != 0 ? 7 : 4) * area, ((shape[2] & 2) != 0 ? 4 : 2) * area};
     case KernelKind::kNormBackward:
@@ -170,7 +198,13 @@ constexpr std::array<KindInfo, kKernelKindCount> kKinds = {{{"gemm", 5},
                                                             {"latent_attention_forward", 6},
                                                             {"latent_attention_backward", 6},
                                                             {"join_heads", 5},
-                                                            {"split_heads", 5}}};
+                                                            {"split_heads", 5},
+                                                            {"causal_convolution_forward", 4},
+                                                            {"causal_convolution_backward", 4},
+                                                            {"state_space_forward", 7},
+                                                            {"state_space_backward", 7},
+                                                            {"gated_norm_forward", 3},
+                                                            {"gated_norm_backward", 3}}};
 
 }  // namespace
 

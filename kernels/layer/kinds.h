@@ -87,6 +87,27 @@ inline int up_products(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
 }
 
+/// Mamba-2's block (Dao & Gu 2024, 2405.21060): norm, mixer, residual. The mixer projects each token to z, x, B, C and
+/// step sizes, convolves x, B and C over the last tokens, runs a state space in each head, norms its output times
+/// silu(z), and projects it back. Heads of one group share B and C, and the norm is that of a group.
+struct Mamba2Layer {
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t head_size = 0;
+  std::int64_t state_size = 0;  ///< channels of B and of C; a head's state is [head size, state size]
+  std::int64_t groups = 1;      ///< divides the heads
+  std::int64_t taps = 4;        ///< tokens that the convolution sees
+  std::int64_t chunk = 256;     ///< tokens that are multiplied together
+  bool linear_bias = false;     ///< on both projections
+  bool convolution_bias = true;
+  double norm_epsilon = 1e-5;
+
+  std::int64_t inner() const { return heads * head_size; }                      ///< channels of x, and of z
+  std::int64_t convolved() const { return inner() + 2 * groups * state_size; }  ///< channels of x, B and C
+  std::int64_t projected() const { return inner() + convolved() + heads; }      ///< channels of z, x, B, C, steps
+  friend bool operator==(const Mamba2Layer&, const Mamba2Layer&) = default;
+};
+
 /// Final norm, projection to the vocabulary, softmax cross-entropy against the next token.
 struct HeadLayer {
   std::int64_t vocab = 0;
@@ -178,12 +199,18 @@ struct LossLayer {
 };
 
 using Layer = std::variant<EmbeddingLayer, TransformerLayer, HeadLayer, InputLayer, ConvolutionLayer, PoolingLayer,
-                           LinearLayer, MlpLayer, LossLayer>;
+                           LinearLayer, MlpLayer, LossLayer, Mamba2Layer>;
 
-/// Returns "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp" or "loss".
+/// Returns "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss" or "mamba2".
 std::string_view layer_kind_name(const Layer& layer);
 
-/// Return the probability of a layer's dropout, and whether its GELU is exact; 0 and false for a layer without.
+/// True for the blocks between an embedding and a head, which full recomputation runs again as a whole.
+inline bool is_block(const Layer& layer) {
+  return std::holds_alternative<TransformerLayer>(layer) || std::holds_alternative<Mamba2Layer>(layer);
+}
+
+/// Return the probability of a layer's dropout, whether its GELU is exact, and the epsilon of its norms; 0 and false for
+/// a layer without.
 inline double dropout_of(const Layer& layer) {
   return std::visit(
       [](const auto& kind) {
@@ -205,10 +232,15 @@ inline bool has_exact_gelu(const Layer& layer) {
       layer);
 }
 
-/// Returns the epsilon of the norms of a block or a head. Asserts that it is one.
 inline double norm_epsilon_of(const Layer& layer) {
-  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head->norm_epsilon;
-  return std::get<TransformerLayer>(layer).norm_epsilon;
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.norm_epsilon; })
+          return kind.norm_epsilon;
+        else
+          return 0.0;
+      },
+      layer);
 }
 
 /// Returns the number of windows of `kernel` in `size` rows or columns: floor((size + 2 padding - kernel) / stride) +

@@ -25,11 +25,13 @@ struct LayerEnds {
   std::int64_t handed = 0;  ///< columns of a row of the output
 };
 
+/// Returns the ends of a kind that adds to a stream of `hidden` channels; the other kinds follow.
+template <class Kind>
+LayerEnds ends_of(const Kind& layer) {
+  return {.taken = layer.hidden, .handed = layer.hidden};
+}
 inline LayerEnds ends_of(const EmbeddingLayer& layer) {
   return {.handed = layer.hidden};
-}
-inline LayerEnds ends_of(const TransformerLayer& layer) {
-  return {.taken = layer.hidden, .handed = layer.hidden};
 }
 inline LayerEnds ends_of(const HeadLayer& layer) {
   return {.taken = layer.hidden};
@@ -49,9 +51,6 @@ inline LayerEnds ends_of(const PoolingLayer& layer) {
 }
 inline LayerEnds ends_of(const LinearLayer& layer) {
   return {.taken = layer.in, .handed = layer.out};
-}
-inline LayerEnds ends_of(const MlpLayer& layer) {
-  return {.taken = layer.hidden, .handed = layer.hidden};
 }
 inline LayerEnds ends_of(const LossLayer& layer) {
   return {.taken = layer.width};

@@ -31,7 +31,9 @@ constexpr int sharers_of(std::int64_t units, int ranks) {
 enum class InitialValues : std::uint8_t {
   kZeros,
   kOnes,
-  kNormal,  ///< a normal distribution whose deviation follows from the matrix's columns
+  kNormal,    ///< a normal distribution whose deviation follows from the matrix's columns
+  kDecayLog,  ///< log(u), u uniform in [1, 16] (the decays of Mamba-2: Dao & Gu 2024)
+  kStepBias,  ///< softplus^-1(u), log(u) uniform in [log 0.001, log 0.1] (its step sizes: Gu & Dao 2023)
 };
 
 /// A parameter tensor, row-major.
@@ -45,7 +47,7 @@ struct ParameterTensor {
   std::vector<DividedPiece> pieces;
   InitialValues initial = InitialValues::kNormal;
 
-  /// True for gains, biases and sinks, which have no weight decay.
+  /// True for gains, biases, sinks and decays, which have no weight decay.
   bool is_vector() const { return shape.size() == 1 || name.ends_with(".bias"); }
 
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;

@@ -25,6 +25,11 @@ inline TransformerLayer rank_share(TransformerLayer layer, int tensor_parallel, 
   layer.experts = share(layer.experts, experts.parallel);
   return layer;
 }
+inline Mamba2Layer rank_share(Mamba2Layer layer, int tensor_parallel) {
+  layer.heads = share(layer.heads, tensor_parallel);
+  layer.groups = share(layer.groups, tensor_parallel);
+  return layer;
+}
 inline EmbeddingLayer rank_share(EmbeddingLayer layer, int tensor_parallel) {
   layer.vocab = share(layer.vocab, tensor_parallel);
   return layer;

@@ -16,6 +16,8 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
   const auto undivided = [&](std::int64_t size, std::string_view what) {
     return fmt::format("tp={} does not divide the {} {}: give a divisor of {}", layout.tensor, size, what, size);
   };
+  if (model.mamba2 && model.mamba2->groups % layout.tensor != 0)
+    return undivided(model.mamba2->groups, "groups of heads that share B and C");
   if (model.heads % layout.tensor != 0) return undivided(model.heads, "heads");
   if (model.kv_heads % layout.tensor != 0) return undivided(model.kv_heads, "kv heads");
   const bool has_mlp = model.experts == 0 || model.dense_layers > 0;
@@ -120,7 +122,11 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
   return std::nullopt;
 }
 
-std::optional<std::string> context_conflict(const TrainingSpec& training, const Layout& layout) {
+std::optional<std::string> context_conflict(const ModelSpec& model, const TrainingSpec& training,
+                                            const Layout& layout) {
+  if (model.mamba2 && layout.context > 1)
+    return fmt::format("cp={} divides sequences, and the states of {} pass from token to token: give cp=1",
+                       layout.context, model.name);
   if (layout.context_kind != ContextKind::kOfStack) {
     if (layout.context == 1) {
       return fmt::format("cp_kind={} says how ranks divide a sequence, and cp=1 divides none: leave it out",
@@ -214,7 +220,7 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
                        layout.tensor, layout.pipeline, context, degrees, devices, devices);
   }
   if (auto conflict = graph_conflict(model, training, layout)) return conflict;
-  if (auto conflict = context_conflict(training, layout)) return conflict;
+  if (auto conflict = context_conflict(model, training, layout)) return conflict;
   if (auto conflict = expert_conflict(model, training, layout)) return conflict;
   if (auto conflict = model.graph ? std::nullopt : tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;

@@ -66,10 +66,30 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
 }
 
+Mamba2Layer mamba2_block(const nlohmann::json& json, const std::string& place, const ModelSpec& model) {
+  StrictObject object(json, place);
+  Mamba2Layer block{.hidden = model.hidden, .norm_epsilon = model.norm_epsilon};
+  block.heads = width(object, "heads");
+  block.head_size = width(object, "head_size");
+  block.state_size = width(object, "state_size");
+  block.groups = width_or(object, "groups", block.groups);
+  if (block.heads % block.groups != 0) {
+    object.fail("groups", fmt::format("{} does not divide the {} heads: each group of heads shares B and C",
+                                      block.groups, block.heads));
+  }
+  block.taps = width_or(object, "taps", block.taps);
+  block.chunk = width_or(object, "chunk", block.chunk);
+  block.linear_bias = object.boolean_or("linear_bias", false);
+  block.convolution_bias = object.boolean_or("convolution_bias", true);
+  object.finish();
+  return block;
+}
+
 /// Keys that `plumb models` shows beside the sizes; the last two belong to graphs.
 constexpr const char* kParameters = "parameters";
 constexpr const char* kForward = "forward_gflops";
 constexpr const char* kNodes = "layers";
+constexpr const char* kMamba2 = "mamba2";
 
 ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
   ModelSpec model{.graph = layer_graph_from_json(json, place)};
@@ -81,13 +101,32 @@ ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
   return model;
 }
 
-ModelSpec transformer_model(const nlohmann::json& json, const std::string& place) {
-  StrictObject object(json, place);
-  ModelSpec model;
+/// Reads what all language models have.
+void read_frame(StrictObject& object, ModelSpec& model) {
   model.name = object.text("name");
   model.source = object.text_or("source", "");
   model.layers = size_of(object, "layers", 1, kLargestLayers);
   model.hidden = width(object, "hidden");
+  model.vocab = size_of(object, "vocab", 1, kLargestTable);
+  model.sequence = object.non_negative_integer_or("sequence", 0);
+  if (object.has("norm_epsilon")) model.norm_epsilon = object.positive_number("norm_epsilon");
+  model.tied_embeddings = object.boolean_or("tied_embeddings", false);
+}
+
+ModelSpec mamba2_model(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  ModelSpec model;
+  read_frame(object, model);
+  object.has(kMamba2);
+  model.mamba2 = mamba2_block(json.at(kMamba2), place + ", " + kMamba2, model);
+  object.finish();
+  return model;
+}
+
+ModelSpec transformer_model(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  ModelSpec model;
+  read_frame(object, model);
   model.heads = width(object, "heads");
   model.kv_heads = width_or(object, "kv_heads", model.heads);
   if (model.heads % model.kv_heads != 0) {
@@ -100,13 +139,10 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   }
   model.head_size = width_or(object, "head_size", model.hidden / model.heads);
   model.ffn = width(object, "ffn");
-  model.vocab = size_of(object, "vocab", 1, kLargestTable);
-  model.sequence = object.non_negative_integer_or("sequence", 0);
   model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
   if (object.has("norm")) {
     model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   }
-  if (object.has("norm_epsilon")) model.norm_epsilon = object.positive_number("norm_epsilon");
   if (object.has("mlp")) {
     model.mlp = object.choice("mlp", {"swiglu", "gelu"}) == "gelu" ? MlpKind::kGelu : MlpKind::kSwiglu;
   }
@@ -128,7 +164,6 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   model.sinks = object.boolean_or("sinks", false);
   if (object.has("attention_softcap")) model.attention_softcap = object.non_negative_number("attention_softcap");
   if (object.has("logit_softcap")) model.logit_softcap = object.non_negative_number("logit_softcap");
-  model.tied_embeddings = object.boolean_or("tied_embeddings", false);
   if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
   if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
   if (object.has("experts")) read_experts(object, model);
@@ -137,7 +172,8 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   return model;
 }
 
-TransformerLayer block_of(const ModelSpec& model, std::int64_t index) {
+Layer block_of(const ModelSpec& model, std::int64_t index) {
+  if (model.mamba2) return *model.mamba2;
   TransformerLayer layer{.hidden = model.hidden,
                          .heads = model.heads,
                          .kv_heads = model.kv_heads,
@@ -186,6 +222,27 @@ HeadLayer head_of(const ModelSpec& model, std::int64_t rows) {
           .logit_softcap = model.logit_softcap};
 }
 
+nlohmann::ordered_json mamba2_json(const ModelSpec& model) {
+  const Mamba2Layer& block = *model.mamba2;
+  return {{"name", model.name},
+          {"source", model.source},
+          {"layers", model.layers},
+          {"hidden", model.hidden},
+          {"vocab", model.vocab},
+          {"sequence", model.sequence},
+          {"norm_epsilon", model.norm_epsilon},
+          {"tied_embeddings", model.tied_embeddings},
+          {kMamba2,
+           {{"heads", block.heads},
+            {"head_size", block.head_size},
+            {"state_size", block.state_size},
+            {"groups", block.groups},
+            {"taps", block.taps},
+            {"chunk", block.chunk},
+            {"linear_bias", block.linear_bias},
+            {"convolution_bias", block.convolution_bias}}}};
+}
+
 }  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple) {
@@ -202,7 +259,7 @@ std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multi
 
 MissingKernels missing_kernels(const ModelSpec& model) {
   if (model.graph) return {};
-  const MissingKernels of_block = missing_kernels(Layer(block_of(model, model.layers - 1)));
+  const MissingKernels of_block = missing_kernels(block_of(model, model.layers - 1));
   return of_block.part.empty() ? missing_kernels(Layer(head_of(model, model.vocab))) : of_block;
 }
 
@@ -251,7 +308,10 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   };
   take(kParameters);
   if (is_graph) take(kForward), take(kNodes);
-  ModelSpec model = is_graph ? graph_model(sizes, place) : transformer_model(sizes, place);
+  const bool is_mamba2 = sizes.is_object() && sizes.contains(kMamba2);
+  ModelSpec model = is_graph    ? graph_model(sizes, place)
+                    : is_mamba2 ? mamba2_model(sizes, place)
+                                : transformer_model(sizes, place);
   if (shown.empty()) return model;
   const nlohmann::json figures = shown_figures(model);
   for (const auto& [key, value] : shown.items()) {
@@ -267,6 +327,7 @@ ModelSpec parse_model(std::string_view text, const std::string& file) {
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {
   if (model.graph) return nlohmann::ordered_json::parse(model.graph->definition);
+  if (model.mamba2) return mamba2_json(model);
   nlohmann::ordered_json json{{"name", model.name},
                               {"source", model.source},
                               {"layers", model.layers},

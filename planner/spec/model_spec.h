@@ -65,6 +65,9 @@ struct ModelSpec {
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;
+  /// Every block is Mamba-2's, of the model's `hidden` channels, and has no attention and no MLP: heads, kv_heads,
+  /// head_size and ffn are 0.
+  std::optional<Mamba2Layer> mamba2;
   /// A graph replaces the sizes above. Only `layers`, the number of its nodes, and `sequence` (1 where a sample is no
   /// sequence) are set beside it.
   std::optional<LayerGraph> graph;
@@ -77,7 +80,7 @@ struct ModelSpec {
 /// head took an H200 45 ms where those of 50304 take 3 ms (docs/hardware).
 inline constexpr std::int64_t kOwnVocabMultiple = 64;
 
-/// Returns the embedding, `layers` transformer layers and the head, whose tables are padded to a multiple of
+/// Returns the embedding, `layers` blocks and the head, whose tables are padded to a multiple of
 /// `vocab_multiple` rows. Returns a graph's layers in order if the executor runs the graph, and none otherwise.
 std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple = 1);
 
@@ -96,9 +99,10 @@ bool has_sequence(const ModelSpec& model);
 /// The JSON form of a graph is in graph/layer_graph.h. That of a transformer has every member by its name here ("norm":
 /// "rms" or "layer", "mlp": "gelu" or "swiglu", "router": "softmax" or "sigmoid"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
 /// `rotary_size` is head_size unless there are learned positions, and the other optional keys are as above. `experts`
-/// needs experts_per_token and expert_ffn, `kv_rank` a value_size. Reading throws SpecError with the place: an unknown
+/// needs experts_per_token and expert_ffn, `kv_rank` a value_size. "mamba2" is an object of the sizes of its block by
+/// their names in kernels/layer.h; it stands in the place of all keys of attention, MLP and experts. Reading throws SpecError with the place: an unknown
 /// or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size
-/// above head_size or odd, more experts a token than there are, more dense layers than layers. The figures of
+/// above head_size or odd, heads that Mamba-2's groups do not divide, more experts a token than there are, more dense layers than layers. The figures of
 /// shown_figures() may stand beside the sizes, and are refused where they do not follow from them.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);

@@ -106,6 +106,17 @@ inline std::vector<Layer> latent_model() {
           HeadLayer{.vocab = kVocab, .hidden = 16, .logit_softcap = 2}};
 }
 
+/// Returns a block of Mamba-2 in two groups of two heads.
+inline Mamba2Layer mamba2_block() {
+  return {.hidden = 16, .heads = 4, .head_size = 6, .state_size = 5, .groups = 2, .taps = 3, .chunk = 3};
+}
+
+/// Returns an embedding, blocks of Mamba-2 with one like Llama's among them, and a head.
+inline std::vector<Layer> mamba2_model() {
+  return {EmbeddingLayer{.vocab = kVocab, .hidden = 16}, mamba2_block(), mamba2_block(), llama_block(), mamba2_block(),
+          HeadLayer{.vocab = kVocab, .hidden = 16}};
+}
+
 /// Returns an embedding, `dense` blocks like Llama's, then mixtures of experts, and a head.
 inline std::vector<Layer> mixtral_model(int blocks = 4, int dense = 1) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};

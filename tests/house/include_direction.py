@@ -47,6 +47,7 @@ ROOMS = {
     "kernels/cpu/images": ["kernels/cpu/products"],
     "kernels/cpu/losses": ["kernels/cpu"],
     "kernels/cpu/optimizers": ["kernels"],
+    "kernels/cpu/state_spaces": ["kernels/cpu", "kernels/cpu/products"],
     "kernels/simt": ["kernels", "kernels/cpu"],
     "kernels/simt/attention": ["kernels/cpu/attention", "kernels/simt"],
     "kernels/simt/experts": ["kernels/cpu", "kernels/simt"],

@@ -16,10 +16,11 @@
 namespace plumb { inline namespace executor {
 
 bool has_device_kernels(const Layer& layer) {
+  if (!is_on_devices(layer)) return false;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return has_kernels(layer) && block->kv_rank == 0 && block->attention_softcap == 0 && !block->sinks &&
-           block->router == RouterKind::kSoftmax && !block->router_bias && !block->expert_bias &&
-           block->head_size <= simt::kLargestHead && block->experts_per_token <= simt::kMostPicks;
+    return block->attention_softcap == 0 && !block->sinks && block->router == RouterKind::kSoftmax &&
+           !block->router_bias && !block->expert_bias && block->head_size <= simt::kLargestHead &&
+           block->experts_per_token <= simt::kMostPicks;
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "executor/layers/host/latent_steps.h"
 #include "executor/layers/host/loaded_data.h"
 #include "executor/layers/host/loss_step.h"
+#include "executor/layers/host/mamba2_steps.h"
 #include "executor/layers/host/tensor_exchange.h"
 
 namespace plumb { inline namespace executor {
@@ -116,6 +117,7 @@ void CpuLayer::perform(const HostStep& of) const {
   if (of.step.exchange() != nullptr) return perform_exchange(of);
   if (is_of_experts(of)) return run_expert_kernel(of);
   if (is_latent(of)) return run_latent_kernel(of);
+  if (is_of_mamba2(of)) return run_mamba2_kernel(of);
   switch (of.step.call()->kind) {
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
@@ -178,7 +180,8 @@ void CpuLayer::rotate(const HostStep& of) const {
 
 std::int64_t CpuLayer::scratch_elements() const {
   const HostProgram& first = programs_.front();
-  return std::max({attention_scratch_of(first, seat_), convolution_scratch_of(first), norm_scratch_of(first)});
+  return std::max({attention_scratch_of(first, seat_), convolution_scratch_of(first), norm_scratch_of(first),
+                   mamba2_scratch_of(first)});
 }
 
 ElementRange CpuLayer::tied_table(ModelEnd end) const {

@@ -15,6 +15,10 @@ struct SequenceSaved {
   Tensor picks;        // [b*s, k] picks of a mixture of experts, for the slices done so far
   Tensor keys_values;  // [b*S, 2k*d]
   Tensor gradients;    // [b*S, 2k*d] sums over the slices done so far, from the first I on
+  // Mamba-2's mixer has these (kernels/cpu/state_spaces/); the first slice finds none.
+  std::vector<Tensor> states;  // [slice] [b, H, P, N] states before the slice
+  std::vector<Tensor> rows;    // [slice] [b, w-1, C] rows before the slice, for the convolution
+  Tensor of_states, of_rows;   // gradients of what the last slice done has found, from the first I on
 };
 
 class LayerSaved {

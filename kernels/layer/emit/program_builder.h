@@ -156,5 +156,6 @@ void emit(ProgramBuilder& builder, const PoolingLayer& layer);
 void emit(ProgramBuilder& builder, const LinearLayer& layer);
 void emit(ProgramBuilder& builder, const MlpLayer& layer);
 void emit(ProgramBuilder& builder, const LossLayer& layer);
+void emit(ProgramBuilder& builder, const Mamba2Layer& layer);
 
 }}  // namespace plumb::kernels

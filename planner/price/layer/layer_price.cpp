@@ -116,7 +116,7 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
     price.rebuild_selective.compute += kernel_time(kernels, call);
     price.rebuild_selective.host += launch_time(kernels, call);
   }
-  if (kernels.fused || std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
+  if (kernels.fused || is_block(layer)) price.rebuild_full = price.forward;
   return price;
 }
 
@@ -234,10 +234,12 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
                     .weight_grad = price(ops.weight_grad),
                     .rebuild_selective = price(ops.rebuild_selective),
                     .rebuild_full = price(ops.rebuild_full)};
-  if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
+  if (is_block(layer)) {
     // A framework's Python launches kernels besides those listed: views that copy, casts, statistics, zeroing.
+    const auto* block = std::get_if<TransformerLayer>(&layer);
     const int all = launched(stack, false) ? 1 : 0;
-    const int experts = block->experts > 0 && launched(stack, true) ? stack.expert_launches : 0;
+    const bool is_mixture = block != nullptr && block->experts > 0;
+    const int experts = is_mixture && launched(stack, true) ? stack.expert_launches : 0;
     const int forward = all * stack.layer_launches_forward + experts;
     result.forward.host += forward * stack.kernel_launch;
     result.rebuild_full.host += forward * stack.kernel_launch;

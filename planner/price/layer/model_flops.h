@@ -5,7 +5,8 @@
 // FLOPs of a token = 6 N + 12 L a d s (Chowdhery et al. 2022, appendix B; Narayanan et al. 2021, eq. 3 is the same
 // sum). N are the parameters that take part in a product: all but the token and position tables (a tied table counts
 // once, as the head), and of routed experts those that a token passes. L layers have a heads of size d over sequences
-// of s tokens. The causal half is not deducted; a sliding window counts as s = min(s, window). A layer graph counts
+// of s tokens. The causal half is not deducted; a sliding window counts as s = min(s, window). Mamba-2's
+// recurrence counts 12 L P H N instead of 12 L a d s: its H heads write and read states [P, N]. A layer graph counts
 // three times the products of its forward: the forward, dgrad and wgrad.
 
 #include "planner/spec/cluster_spec.h"

@@ -45,11 +45,9 @@ Standing standing(const std::vector<DeviceFootprint>& layers, Recompute recomput
 }  // namespace
 
 bool has_device_footprint(const Layer& layer) {
-  const bool has_tokens = std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer) ||
-                          std::holds_alternative<TransformerLayer>(layer);
-  const auto* block = std::get_if<TransformerLayer>(&layer);
-  const bool is_latent = block != nullptr && block->kv_rank > 0;  // which devices do not run
-  return has_tokens && has_kernels(layer) && !is_latent;
+  const bool has_tokens =
+      std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer) || is_block(layer);
+  return has_tokens && is_on_devices(layer);
 }
 
 DeviceFootprint device_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work) {

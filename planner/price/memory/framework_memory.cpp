@@ -257,6 +257,30 @@ FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const Me
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
+/// Mamba-2's block keeps what its layer program keeps.
+FrameworkFootprint mamba2_footprint(const Mamba2Layer& layer, const MemoryContext& context) {
+  const LayerProgram program = layer_program(layer, context.work);
+  const auto element = static_cast<std::int64_t>(context.element);
+  FrameworkFootprint footprint{
+      .parameters = parameter_count(layer, context.layout.tensor),
+      .backward = static_cast<double>(workspace_bytes(program, Pass::kInputGrad, element)),
+      .output = context.stack.kept_outputs ? context.stream(layer.hidden) * context.element : 0};
+  for (const SavedTensor& tensor : saved_tensors(program, context.layout.recompute)) {
+    if (tensor.from_input_grad) continue;
+    const auto bytes = static_cast<double>(tensor.bytes(element));
+    (tensor.recomputed ? footprint.rebuilt : footprint.kept) += bytes;
+    if (!tensor.needed_by_weight_grad) footprint.released += bytes;
+  }
+  footprint.split_backward = footprint.backward;
+  for (const ParameterTensor& tensor : program.parameters) {
+    if (context.stack.norm_bytes > 0)
+      footprint.largest_tensor = std::max(footprint.largest_tensor, element_count(tensor));
+    if (context.stack.kept_weight_gradients && !tensor.is_vector())
+      footprint.weights.push_back({static_cast<double>(tensor.shape[0]), static_cast<double>(tensor.shape[1])});
+  }
+  return footprint;
+}
+
 /// Adds a layer to the sums. `shares_table`: one table serves both ends of a stage.
 void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table, bool split) {
   const std::int64_t parameters = layer.parameters - (shares_table ? layer.shared_parameters : 0);
@@ -312,6 +336,7 @@ FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& t
   const MemoryContext context{stack, layout, work_of(training, layout), element, saved};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_footprint(*embedding, context);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_footprint(*head, context);
+  if (const auto* mamba2 = std::get_if<Mamba2Layer>(&layer)) return mamba2_footprint(*mamba2, context);
   return transformer_footprint(std::get<TransformerLayer>(layer), context);
 }
 

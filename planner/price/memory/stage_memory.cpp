@@ -59,7 +59,7 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
                                Recompute recompute) {
   const LayerProgram program = layer_program(layer, work);
   const std::int64_t element_bytes = bytes_per_element(training.precision);
-  const bool is_whole = recompute == Recompute::kFull && std::holds_alternative<TransformerLayer>(layer);
+  const bool is_whole = recompute == Recompute::kFull && is_block(layer);
   LayerFootprint footprint{.forward_workspace_bytes = workspace_bytes(program, Pass::kForward, element_bytes),
                            .backward_workspace_bytes = workspace_bytes(program, Pass::kInputGrad, element_bytes),
                            .output_bytes = output_elements(layer, work) * element_bytes,

@@ -14,10 +14,11 @@ struct HuggingFaceFamily {
   ModelSpec (*read)(HuggingFaceConfig&);
 };
 
-std::span<const HuggingFaceFamily> rms_families();         ///< RMS norms, gated MLPs, RoPE
-std::span<const HuggingFaceFamily> expert_families();      ///< mixtures of experts
-std::span<const HuggingFaceFamily> layer_norm_families();  ///< layer norms, any MLP and positions
-std::span<const HuggingFaceFamily> encoder_families();     ///< BERT and its relatives, as graphs of layers
+std::span<const HuggingFaceFamily> rms_families();          ///< RMS norms, gated MLPs, RoPE
+std::span<const HuggingFaceFamily> expert_families();       ///< mixtures of experts
+std::span<const HuggingFaceFamily> layer_norm_families();   ///< layer norms, any MLP and positions
+std::span<const HuggingFaceFamily> state_space_families();  ///< Mamba-2
+std::span<const HuggingFaceFamily> encoder_families();      ///< BERT and its relatives, as graphs of layers
 
 /// Returns the family as which files of that type are read, where it has another name; empty otherwise.
 std::string_view family_read_as(std::string_view model_type);

@@ -22,15 +22,15 @@ constexpr std::array kReadAs = {
 };
 
 constexpr std::string_view kStateSpace =
-    "has layers of a state space or of linear attention, which are not priced: write it as a graph of layers with what "
-    "comes nearest, or take a transformer";
+    "has layers of linear attention, or of a state space other than in a pure Mamba-2, which are not priced: write it "
+    "as "
+    "a graph of layers with what comes nearest, or take a transformer or a Mamba-2";
 constexpr std::string_view kTwoHalves =
     "has an encoder and a decoder: take one of the presets t5-small to t5-11b, or write it as a graph of layers";
 constexpr std::string_view kNoText = "is no language model: write it as a graph of layers";
 
 constexpr std::array kNotRead = {
     Meaning{"mamba", kStateSpace},
-    Meaning{"mamba2", kStateSpace},
     Meaning{"falcon_mamba", kStateSpace},
     Meaning{"rwkv", kStateSpace},
     Meaning{"recurrent_gemma", kStateSpace},

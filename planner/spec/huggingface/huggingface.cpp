@@ -13,7 +13,8 @@ namespace {
 
 std::vector<HuggingFaceFamily> all_families() {
   std::vector<HuggingFaceFamily> all;
-  for (const auto& families : {rms_families(), expert_families(), layer_norm_families(), encoder_families()})
+  for (const auto& families :
+       {rms_families(), expert_families(), layer_norm_families(), state_space_families(), encoder_families()})
     all.insert(all.end(), families.begin(), families.end());
   return all;
 }

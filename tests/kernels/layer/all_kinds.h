@@ -82,8 +82,13 @@ inline std::vector<TransformerLayer> all_blocks() {
   return blocks;
 }
 
+inline Mamba2Layer small_mamba2() {
+  return {.hidden = 64, .heads = 8, .head_size = 16, .state_size = 32, .groups = 4, .chunk = 8};
+}
+
 inline std::vector<Layer> all_other_kinds() {
   std::vector<Layer> layers = {
+      small_mamba2(),
       EmbeddingLayer{.vocab = 100, .hidden = 64},
       EmbeddingLayer{.vocab = 100, .hidden = 64, .positions = 32, .dropout = 0.1},
       HeadLayer{.vocab = 100, .hidden = 64},
@@ -136,7 +141,8 @@ void for_each_layer(Visit visit) {
   for (const TransformerLayer& block : all_blocks())
     for (const LayerWork& work : all_divisions()) visit(Layer(block), work);
   for (const Layer& layer : all_other_kinds()) {
-    const bool has_tokens = std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer);
+    const bool has_tokens =
+        std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer) || is_block(layer);
     if (!has_tokens) visit(layer, LayerWork{.microbatch = 3});
     if (has_tokens)
       for (const LayerWork& work : all_divisions()) visit(layer, work);

@@ -119,6 +119,15 @@ TEST_CASE("a layout that cannot exist says why and what would") {
             ->find("tokens") != std::string::npos);
 }
 
+TEST_CASE("Mamba-2 divides groups over tensor ranks, and no sequences over context ranks") {
+  const ModelSpec model = preset_model("mamba-codestral-7b");
+  const TrainingSpec training{.global_batch = 32, .sequence = 512};
+  CHECK(!layout_conflict(model, training, 16, {.data = 2, .tensor = 8}));
+  CHECK(layout_conflict(model, training, 16, {.tensor = 16}) ==
+        "tp=16 does not divide the 8 groups of heads that share B and C: give a divisor of 8");
+  CHECK(layout_conflict(model, training, 2, {.context = 2})->find("give cp=1") != std::string::npos);
+}
+
 TEST_CASE("a schedule at both ends needs an even pipeline, under any name; one of a file is checked when it is read") {
   const auto conflict = [](const char* text) {
     const TrainingSpec training{.global_batch = 12, .sequence = 512};

@@ -170,11 +170,37 @@ TEST_CASE("what the form leaves out of a model is as small as it is known to be"
   CHECK(model_parameter_count(preset_model("mixtral-8x22b")) == 140'620'634'112);
 }
 
+TEST_CASE("Mamba-2 has the parameters of the published models, and all of them are active") {
+  // mistral.ai/news/codestral-mamba gives the number; Dao & Gu 2024 round the other's to 2.7 B.
+  CHECK(model_parameter_count(preset_model("mamba-codestral-7b")) == 7'285'403'648);
+  CHECK(std::llround(static_cast<double>(model_parameter_count(preset_model("mamba2-2.7b"))) / 1e8) == 27);
+  CHECK(active_parameter_count(preset_model("mamba-codestral-7b")) == 7'285'403'648);
+}
+
+TEST_CASE("a model of Mamba-2 has its blocks alone, and refuses what attention needs") {
+  const ModelSpec model = preset_model("mamba2-nano");
+  const std::vector<Layer> layers = model_layers(model);
+  REQUIRE(layers.size() == 6);
+  CHECK(std::get<Mamba2Layer>(layers[1]).hidden == model.hidden);
+  CHECK(std::get<Mamba2Layer>(layers[4]) == *model.mamba2);
+  CHECK(parse_model(to_json(model).dump(), "again") == model);
+  nlohmann::json json = nlohmann::json::parse(to_json(model).dump());
+  json["heads"] = 4;
+  CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("heads"), SpecError);
+  json.erase("heads");
+  json["mamba2"]["groups"] = 3;
+  CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("3 does not divide the 8 heads"), SpecError);
+  json["mamba2"].erase("groups");
+  json["mamba2"].erase("state_size");
+  CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("m, mamba2"), SpecError);
+}
+
 TEST_CASE("presets name their source, and small ones take bytes") {
   for (const PublishedModel& row : kPublishedModels) CHECK(!preset_model(row.preset).source.empty());
   for (const Rounded& row : kRounded) CHECK(!preset_model(row.preset).source.empty());
   for (const char* name : {"mpt-7b", "mpt-30b", "nemotron-4-15b"}) CHECK(!preset_model(name).source.empty());
-  for (const char* name : {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano", "mixtral-nano", "deepseek-nano"}) {
+  for (const char* name :
+       {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano", "mixtral-nano", "deepseek-nano", "mamba2-nano"}) {
     CHECK(preset_model(name).vocab == 256);
     CHECK(!preset_model(name).source.empty());
   }

@@ -7,33 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
-#include <string>
 
-#include "executor/layers/host/layer.h"
-#include "tests/executor/layers/host/doubles.h"
+#include "tests/executor/layers/host/written_down.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {
 namespace {
 
-using Weights = std::map<std::string, Doubles>;
-
-constexpr std::int64_t kSequences = 2, kSequence = 5, kTokens = kSequences * kSequence;
-
-Doubles multiplied(const Doubles& weight, const Doubles& x) {
-  Doubles y(weight.size() / x.size());
-  for (std::size_t i = 0; i < y.size(); ++i)
-    y[i] = std::inner_product(x.begin(), x.end(), weight.begin() + static_cast<std::ptrdiff_t>(i * x.size()), 0.0);
-  return y;
-}
-
-Doubles normed(Doubles x, const Doubles& gain, double epsilon) {
-  const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= gain[i] / std::sqrt(squares / double(x.size()) + epsilon);
-  return x;
-}
+constexpr std::int64_t kSequences = 2, kSequence = 5;
 
 /// Turns `count` channels from `x` on by the angles of a position.
 void turn(double* x, std::int64_t count, std::int64_t position, double theta) {
@@ -110,9 +91,8 @@ TEST_CASE("latent attention and its gradients are those of one that is written d
     layer.router = RouterKind::kSoftmax;
     layer.query_rank = query_rank;
     Weights weights;
-    std::vector<float> parameters(static_cast<std::size_t>(parameter_count(layer))), gradients(parameters.size());
     std::uint64_t stream = 0;
-    for (const ParameterTensor& tensor : layer_parameters(layer, 1)) {
+    for (const ParameterTensor& tensor : layer_parameters(layer)) {
       ++stream;
       if (tensor.name.starts_with("norm2") || tensor.name.starts_with("gate_up") || tensor.name.starts_with("down"))
         continue;
@@ -120,50 +100,8 @@ TEST_CASE("latent attention and its gradients are those of one that is written d
       if (tensor.is_vector())
         for (double& gain : weights[tensor.name]) gain += 1;
     }
-    const auto at = [&](std::vector<float>& all, const std::string& name) {
-      return std::span(all).subspan(static_cast<std::size_t>(parameter_offset(layer, name)), weights[name].size());
-    };
-    for (const auto& [name, values] : weights) copy(values, at(parameters, name));
-    Doubles x = numbers(kTokens * layer.hidden, 90, 1);
-    const Doubles dy = numbers(kTokens * layer.hidden, 91, 1);
-
-    TensorPool pool;
-    const LayerWork work{.microbatch = kSequences, .sequence = kSequence};
-    const CpuLayer block(layer, {work});
-    std::vector<float> scratch(static_cast<std::size_t>(block.scratch_elements()));
-    const CpuContext context{.kernels = CpuKernelSet(), .pool = &pool, .work = work, .scratch = scratch.data()};
-    const LayerCall call{.context = context,
-                         .place = {.count = kSequences, .sequence = kSequence, .slice = {0, kSequence}},
-                         .weights = parameters.data(),
-                         .gradients = gradients.data()};
-    const std::unique_ptr<LayerSaved> saved = block.make_saved();
-    Tensor input = pool.take(kTokens * layer.hidden), output_gradient = pool.take(kTokens * layer.hidden);
-    copy(x, input.values());
-    copy(dy, output_gradient.values());
-    const Tensor output = block.forward(call, std::move(input), *saved);
-    CHECK(difference(output.values(), naive_block(layer, weights, x)) < 1e-5);
-    const Tensor dinput = block.input_grad(call, std::move(output_gradient), *saved);
-    block.weight_grad(call, *saved);
-
-    const auto check = [&](std::span<const float> gradient, Doubles& values) {
-      Doubles slopes;
-      for (double& value : values) {
-        const double kept = value, step = 1e-6;
-        const auto objective = [&](double moved) {
-          value = moved;
-          const Doubles y = naive_block(layer, weights, x);
-          return std::inner_product(dy.begin(), dy.end(), y.begin(), 0.0);
-        };
-        slopes.push_back((objective(kept + step) - objective(kept - step)) / (2 * step));
-        value = kept;
-      }
-      CHECK(difference(gradient, slopes) < 1e-5);
-    };
-    check(dinput.values(), x);
-    for (auto& [name, values] : weights) {
-      CAPTURE(name);
-      check(at(gradients, name), values);
-    }
+    check_block(layer, {.microbatch = kSequences, .sequence = kSequence}, weights,
+                [&](const Weights& of, const Doubles& x) { return naive_block(layer, of, x); });
   }
 }
 

@@ -52,6 +52,12 @@ const char* const kDeepSeekV3 = R"({"model_type": "deepseek_v3", "attention_bias
   "v_head_dim": 128, "vocab_size": 129280})";
 const char* const kGpt2 = R"({"model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05,
   "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
+const char* const kMamba2 =
+    R"({"model_type": "mamba2", "chunk_size": 256, "conv_kernel": 4, "expand": 2, "head_dim": 64,
+  "hidden_act": "silu", "hidden_size": 4096, "layer_norm_epsilon": 1e-05, "n_groups": 8, "num_heads": 128,
+  "num_hidden_layers": 64, "residual_in_fp32": true, "rms_norm": true, "state_size": 128,
+  "tie_word_embeddings": false, "time_step_rank": 256, "use_bias": false, "use_conv_bias": true,
+  "vocab_size": 32768})";
 const char* const kPythia = R"({"model_type": "gpt_neox", "hidden_act": "gelu", "hidden_size": 4096,
   "intermediate_size": 16384, "layer_norm_eps": 1e-05, "num_attention_heads": 32, "num_hidden_layers": 32,
   "rotary_emb_base": 10000, "rotary_pct": 0.25, "tie_word_embeddings": false, "use_parallel_residual": true,
@@ -143,6 +149,7 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
        6921720704, 0, 32 * 2 * 4544},
       // facebook/opt-6.7b
       {kOpt, 6658473984, 0, 0},
+      {kMamba2, 7285403648, 0, 0},  // mistralai/Mamba-Codestral-7B-v0.1
       // mosaicml/mpt-7b: norms with biases
       {R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "expansion_ratio": 4,
            "max_seq_len": 2048, "vocab_size": 50432, "no_bias": true, "attn_config": {"alibi": true}})",
@@ -342,6 +349,8 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   refused(kLlama3, "model_type", nullptr, "model_type");
   refused(kLlama3, "model_type", "unheard_of", "qwen2");
   refused(kLlama3, "model_type", "mamba", "state space");
+  refused(kMamba2, "expand", 3, "expand times hidden_size");
+  refused(kMamba2, "rms_norm", false, "without its norm");
   refused(kLlama3, "model_type", "t5", "t5-small");
   for (const char* key :
        {"hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size"}) {

@@ -1,0 +1,82 @@
+// Mamba-2's blocks, divided over ranks and cut into slices, against one rank: the gradients of every tensor agree within
+// 1e-5 of its largest, and losses within 1e-4.
+
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+#include "executor/training/run.h"
+#include "schedules/error.h"
+#include "tests/executor/small_model.h"
+
+namespace plumb::test {
+namespace {
+
+RunSpec mamba2_alone(int microbatches) {
+  RunSpec spec = one_rank(mamba2_model(), microbatches);
+  spec.sequence = 8;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("Mamba-2 over data and tensor ranks gives the gradients of one rank") {
+  const ModelValues expected = gradients_of(mamba2_alone(4));
+  for (const bool sequence_parallel : {false, true}) {
+    CAPTURE(sequence_parallel);
+    RunSpec spec =
+        spec_over(mamba2_model(), "naive", {.ranks = 1, .microbatches = 2}, {.tensor = 2, .context = 1, .data = 2});
+    spec.sequence_parallel = sequence_parallel;
+    CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+  }
+}
+
+TEST_CASE("Mamba-2 goes with every kind of schedule, with slices, sharded state and recomputation") {
+  const ModelValues expected = gradients_of(mamba2_alone(8));
+  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"}) {
+    const std::string_view schedule = name;
+    ScheduleParameters shape{.ranks = 2, .microbatches = 4};
+    if (schedule == "interleaved") shape.chunks = 2;
+    if (schedule == "seq1f1b") shape.slices = 2;
+    for (const Recompute rebuild : {Recompute::kNone, Recompute::kSelective, Recompute::kStage}) {
+      CAPTURE(name);
+      RunSpec spec = spec_over(mamba2_model(), name, shape, {.data = 2}, rebuild == Recompute::kStage ? 1 : 0);
+      spec.rebuild = rebuild;
+      CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+    }
+  }
+}
+
+TEST_CASE("slices shorter than the convolution's taps give the gradients of whole sequences") {
+  const ModelValues expected = gradients_of(mamba2_alone(4));
+  for (const int slices : {2, 4, 8}) {
+    CAPTURE(slices);
+    RunSpec spec = spec_over(mamba2_model(), "seq1f1b", {.ranks = 2, .microbatches = 4, .slices = slices}, {});
+    CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+  }
+}
+
+TEST_CASE("its losses fall, and are the same on two tensor ranks and on one") {
+  RunSpec alone = mamba2_alone(4);
+  alone.steps = 8;
+  RunSpec divided = spec_over(mamba2_model(), "1f1b", {.ranks = 2, .microbatches = 4}, {.tensor = 2});
+  divided.steps = 8;
+  const std::vector<double> expected = run(alone).losses, losses = run(divided).losses;
+  REQUIRE(losses.size() == 8);
+  CHECK(expected.back() < expected.front());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
+}
+
+TEST_CASE("layouts that Mamba-2 cannot have are refused with the remedy") {
+  RunSpec shared = spec_over(mamba2_model(), "naive", {.ranks = 1, .microbatches = 2}, {.context = 2});
+  CHECK_THROWS_WITH_AS(run(shared), doctest::Contains("kind mamba2 is not shared by context ranks; set context to 1"),
+                       SpecError);
+  RunSpec divided = spec_over(mamba2_model(), "naive", {.ranks = 1, .microbatches = 2}, {.tensor = 4});
+  CHECK_THROWS_WITH_AS(run(divided), doctest::Contains("2 groups cannot be divided over 4 tensor ranks"), SpecError);
+  RunSpec odd = mamba2_alone(1);
+  std::get<Mamba2Layer>(odd.stage_layers[0][1]).groups = 3;
+  CHECK_THROWS_WITH_AS(run(odd), doctest::Contains("groups must divide heads"), SpecError);
+}
+
+}  // namespace plumb::test
