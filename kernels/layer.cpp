@@ -48,7 +48,7 @@ std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_par
 std::int64_t parameter_count(const Layer& layer, int tensor_parallel, ExpertDivision experts) {
   std::int64_t count = 0;
   for (const ParameterTensor& tensor : layer_parameters(layer, tensor_parallel, experts))
-    count += element_count(tensor);
+    if (tensor.balance_rate == 0) count += element_count(tensor);
   return count;
 }
 
@@ -60,25 +60,18 @@ std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts) 
   return count;
 }
 
-MissingKernels missing_kernels(const Layer& layer) {
-  const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block == nullptr) return {};
-  if (block->selection_bias) return {"a bias on its picks", "selection_bias false"};
-  return {};
-}
-
 bool is_on_devices(const Layer& layer) {
   const LayerProgram program = layer_program(layer, {}, Machine::kDevice);
-  return has_kernels(layer) && std::ranges::all_of(program.steps, [](const LayerStep& step) {
-           return step.call() == nullptr || is_on_devices(step.call()->kind);
-         });
+  const auto runs = [](const LayerStep& step) { return step.call() == nullptr || is_on_devices(step.call()->kind); };
+  const auto is_trained = [](const ParameterTensor& tensor) { return tensor.balance_rate == 0; };
+  return std::ranges::all_of(program.steps, runs) && std::ranges::all_of(program.parameters, is_trained);
 }
 
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass) {
   if (pass != Pass::kOptimizer) return kernels_of(layer_program(layer, work), pass);
   std::vector<KernelCall> calls;  // one for each tensor, since their weight decay differs
   for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts))
-    calls.push_back(kernel_call(KernelKind::kAdamW, {element_count(tensor)}));
+    if (tensor.balance_rate == 0) calls.push_back(kernel_call(KernelKind::kAdamW, {element_count(tensor)}));
   return calls;
 }
 

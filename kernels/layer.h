@@ -47,25 +47,14 @@ LayerProgram fused_program(const Layer& layer, const LayerWork& work, bool rebui
 /// them. A tied head lists its table too. A filter is a row, [kernel, kernel, channels / groups].
 std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel = 1, ExpertDivision experts = {});
 
-/// Returns the elements of all parameters of a layer on one of `tensor_parallel` ranks (replicated ones in full).
+/// Returns the elements of all trained parameters of a layer on one of `tensor_parallel` ranks (replicated ones in
+/// full).
 std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1, ExpertDivision experts = {});
 
 /// Returns the elements of the parameters of routed experts, which parameter_count() includes.
 std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts = {});
 
-/// A part of a layer that is only priced, and the size without it. Both are empty if executors run the layer.
-struct MissingKernels {
-  std::string_view part;    ///< e.g. "a bias on its picks"
-  std::string_view remedy;  ///< e.g. "selection_bias false", by the names in kinds.h
-};
-
-/// Returns the first part of a layer that this version's executors do not run.
-MissingKernels missing_kernels(const Layer& layer);
-inline bool has_kernels(const Layer& layer) {
-  return missing_kernels(layer).part.empty();
-}
-
-/// True if devices have all kinds of kernels that the layer's program calls.
+/// True if devices have all kinds of kernels that the layer's program calls, and optimizers train all its parameters.
 bool is_on_devices(const Layer& layer);
 
 /// Returns the kernels of one pass of layer_program() on a host, in the order in which they run, or one update for each

@@ -121,9 +121,9 @@ void CpuKernelSet::experts_bias_backward(float* dbiases, const float* dy, std::s
   }
 }
 
-void CpuKernelSet::router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const {
+void CpuKernelSet::router_forward(float* scores, std::int32_t* picks, const RouterSize& size, const float* bias) const {
   note(KernelKind::kRouter, {size.tokens, size.experts, size.picks});
-  plumb::router_forward(scores, picks, size);
+  plumb::router_forward(scores, picks, size, bias);
 }
 
 void CpuKernelSet::router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,

@@ -68,7 +68,7 @@ class CpuKernelSet {
   void experts_bias_backward(float* dbiases, const float* dy, std::span<const std::int64_t> rows,
                              std::int64_t columns) const;
 
-  void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const;
+  void router_forward(float* scores, std::int32_t* picks, const RouterSize& size, const float* bias = nullptr) const;
   void router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,
                        const RouterSize& size, bool renormalised, const float* added, std::int64_t tokens_a_row) const;
   void place_rows(float* placed, const float* rows, const std::int32_t* places, const CopyRowsSize& size) const;

@@ -58,12 +58,12 @@ std::vector<ParameterPiece> pieces_in(const ParameterPlaces& places, ElementRang
   return pieces;
 }
 
-std::vector<ElementRange> replicated_elements(const ParameterPlaces& places, const std::vector<Layer>& layers,
-                                              const TensorSeat& seat, const ExpertSeat& experts) {
+std::vector<ElementRange> uncounted_elements(const ParameterPlaces& places, const std::vector<Layer>& layers,
+                                             const TensorSeat& seat, const ExpertSeat& experts) {
   std::vector<ElementRange> ranges;
   for (const PlacedParameter& parameter : places.parameters) {
     if (parameter.tensor.split_dimension < 0) {
-      if (seat.rank > 0) ranges.push_back({parameter.first, parameter.count});
+      if (seat.rank > 0 || parameter.tensor.balance_rate > 0) ranges.push_back({parameter.first, parameter.count});
       continue;
     }
     for (const ElementRun& run : element_runs(layers[parameter.layer], parameter.index, seat, experts))

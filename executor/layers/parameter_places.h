@@ -63,10 +63,11 @@ struct ParameterShares {
   }
 };
 
-/// Returns the elements of a tensor rank's block that a rank before it in the tensor group has too, ascending: norms,
-/// and kv heads that several ranks have. `layers` are whole.
-std::vector<ElementRange> replicated_elements(const ParameterPlaces& places, const std::vector<Layer>& layers,
-                                              const TensorSeat& seat, const ExpertSeat& experts);
+/// Returns the elements of a tensor rank's block that do not count in the norm of the gradients, ascending: those that a
+/// rank before it in the tensor group has too (norms, and kv heads that several ranks have), and biases of picks.
+/// `layers` are whole.
+std::vector<ElementRange> uncounted_elements(const ParameterPlaces& places, const std::vector<Layer>& layers,
+                                             const TensorSeat& seat, const ExpertSeat& experts);
 
 /// Returns the boundaries of equal shares of ceil(elements / members) elements, made even so that two 16-bit elements
 /// fill a word. The last shares are shorter, and may be empty.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/optimizers/adafactor.h"
 #include "kernels/cpu/optimizers/adamw_8bit.h"
@@ -77,6 +78,15 @@ struct Update {
   }
 };
 
+/// Moves a bias of picks against the excess of picks that its gradient has counted.
+void balance(const ParameterUpdate& of) {
+  const auto rate = static_cast<float>(of.tensor.balance_rate);
+  for (std::int64_t i = 0; i < of.elements; ++i) {
+    const float excess = std::exchange(of.gradients[i], 0.0F);
+    if (excess != 0) of.weights[i] += excess > 0 ? -rate : rate;
+  }
+}
+
 }  // namespace
 
 MatrixStackSize matrices_of(const ParameterTensor& tensor) {
@@ -93,6 +103,7 @@ bool is_elementwise(const OptimizerSettings& optimizer) {
 
 std::vector<OptimizerField> optimizer_fields(const OptimizerSettings& optimizer, const ParameterTensor& tensor,
                                              std::int64_t elements) {
+  if (tensor.balance_rate > 0) return {};
   assert(is_elementwise(optimizer) || elements == element_count(tensor));
   return std::visit(FieldsOf{.tensor = tensor, .elements = elements}, optimizer);
 }
@@ -109,6 +120,7 @@ std::vector<Tensor> fresh_state(const OptimizerSettings& optimizer, const Parame
 
 void update_parameter(const CpuKernelSet& kernels, const OptimizerSettings& optimizer, const ParameterUpdate& update,
                       std::int64_t step) {
+  if (update.tensor.balance_rate > 0) return balance(update);
   std::visit(Update{.kernels = kernels, .of = update, .step = step}, optimizer);
 }
 

@@ -53,7 +53,7 @@ struct ParameterUpdate {
 };
 
 /// Applies the update of step `step`, counted from 1, and zeroes the gradients. Weight decay spares one-dimensional
-/// tensors.
+/// tensors. The bias of picks has no state, and is moved by its own rule (ParameterTensor::balance_rate).
 void update_parameter(const CpuKernelSet& kernels, const OptimizerSettings& optimizer, const ParameterUpdate& update,
                       std::int64_t step);
 

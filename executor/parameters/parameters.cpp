@@ -30,7 +30,7 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
           parameter_places(divide_layers(options.layers, options.tensor.ranks), options.part, options.experts.ranks)),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)),
-      replicas_(replicated_elements(places_, options.layers, options.tensor, options.experts)),
+      uncounted_(uncounted_elements(places_, options.layers, options.tensor, options.experts)),
       buckets_(options.buckets) {
   versions_.emplace_back();
   if (is_held_whole())
@@ -165,15 +165,15 @@ GradientMeasure CpuParameters::measure(ElementRange excluded) const {
   const auto is_in = [](std::int64_t element, ElementRange in) {
     return element >= in.first && element < in.first + in.count;
   };
-  auto replica = replicas_.begin();
+  auto uncounted = uncounted_.begin();
   for (std::int64_t i = 0; i < range.count; ++i) {
     const std::int64_t element = range.first + i;
+    while (uncounted != uncounted_.end() && uncounted->first + uncounted->count <= element) ++uncounted;
+    if (uncounted != uncounted_.end() && is_in(element, *uncounted)) continue;
     const auto value = static_cast<double>(gradients[i]);
     if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
       measure.overflows = true;
-    while (replica != replicas_.end() && replica->first + replica->count <= element) ++replica;
-    const bool counts = replica == replicas_.end() || !is_in(element, *replica);
-    if (counts && !is_in(element, excluded)) measure.square_sum += value * value;
+    if (!is_in(element, excluded)) measure.square_sum += value * value;
   }
   return measure;
 }

@@ -180,16 +180,16 @@ class CpuParameters {
   TensorPool& pool_;
   TensorPool& state_pool_;
   const ParameterPlaces places_;
-  const ElementRange own_;                    // own elements: all, unless state is sharded
-  const std::vector<ParameterPiece> pieces_;  // the parameters' pieces in own_
-  const std::vector<ElementRange> replicas_;  // elements that another tensor rank counts, ascending
-  std::vector<ElementRange> buckets_;         // gradient buckets, in the order of completion
-  std::vector<Version> versions_;             // ascending; the newest last
-  std::vector<int> uses_;                     // [version] releases to come
-  Tensor weight_share_;                       // [own], where weights are sharded
-  Tensor gradients_;                          // [elements]
-  Tensor gradient_share_;                     // [own], where gradients are sharded
-  std::vector<Tensor> layer_gradients_;       // [layer] whole gradients, where they are reduced layer by layer
+  const ElementRange own_;                     // own elements: all, unless state is sharded
+  const std::vector<ParameterPiece> pieces_;   // the parameters' pieces in own_
+  const std::vector<ElementRange> uncounted_;  // elements that another tensor rank counts, ascending
+  std::vector<ElementRange> buckets_;          // gradient buckets, in the order of completion
+  std::vector<Version> versions_;              // ascending; the newest last
+  std::vector<int> uses_;                      // [version] releases to come
+  Tensor weight_share_;                        // [own], where weights are sharded
+  Tensor gradients_;                           // [elements]
+  Tensor gradient_share_;                      // [own], where gradients are sharded
+  std::vector<Tensor> layer_gradients_;        // [layer] whole gradients, where they are reduced layer by layer
   std::optional<LayerMoves> layer_moves_, gradient_moves_;  // moves of the weights' words, and of the gradients
   Tensor reducing_;                       // [elements] gradients on their way, where gradients are sharded
   std::array<OpenRange, 2> open_ranges_;  // [slot] one for each end of the model

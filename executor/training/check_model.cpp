@@ -40,6 +40,9 @@ void check_block(const TransformerLayer& block, int number) {
       fmt::format("layer {}: latent attention of ranks {} and {} with values of {} channels; give ranks of 0 or more, "
                   "and values of at least 1 channel",
                   number, block.query_rank, block.kv_rank, block.value_size));
+  require(!block.selection_bias || block.balance_rate > 0,
+          fmt::format("layer {}: a bias of picks that steps move by {}; give it a rate above 0", number,
+                      block.balance_rate));
   require(block.attention_softcap >= 0,
           fmt::format("layer {}: a softcap of {}; give 0 for none", number, block.attention_softcap));
   require(block.router == RouterKind::kSoftmax || block.balance_loss == 0,
@@ -67,9 +70,6 @@ void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
     require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
             fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
                         hidden_of(model[0])));
-    const MissingKernels missing = missing_kernels(model[i]);
-    require(missing.part.empty(), fmt::format("layer {} has {}, which the cpu backend does not run; give it {}", number,
-                                              missing.part, missing.remedy));
     if (const auto* mamba2 = std::get_if<Mamba2Layer>(&model[i])) check_mamba2(*mamba2, number);
     const auto* block = std::get_if<TransformerLayer>(&model[i]);
     if (block == nullptr) continue;

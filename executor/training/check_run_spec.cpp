@@ -149,10 +149,13 @@ void check_state(const RunSpec& spec) {
   require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
   require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
   if (spec.half && spec.shard_by == ShardBy::kLayer && spec.zero > 0)
-    for (const Layer& layer : model_layers(spec))
-      require(parameter_count(layer) % 2 == 0,
+    for (const Layer& layer : model_layers(spec)) {
+      std::int64_t elements = 0;
+      for (const ParameterTensor& tensor : layer_parameters(layer)) elements += element_count(tensor);
+      require(elements % 2 == 0,
               "a layer has an odd number of parameters, which do not fill whole words in 16 bits: divide state by "
               "element");
+    }
   if (is_elementwise(spec.optimizer)) return;
   const std::string_view why = std::holds_alternative<AdamW8Bit>(spec.optimizer)
                                    ? "8-bit AdamW quantises blocks of a whole tensor"

@@ -19,12 +19,13 @@ void softmax(float* row, std::int64_t experts) {
   for (std::int64_t e = 0; e < experts; ++e) row[e] *= scale;
 }
 
-void pick_largest(std::int32_t* picks, const float* row, const RouterSize& size) {
+void pick_largest(std::int32_t* picks, const float* row, const RouterSize& size, const float* bias) {
+  const auto score = [&](std::int32_t e) { return bias == nullptr ? row[e] : row[e] + bias[e]; };
   for (std::int64_t j = 0; j < size.picks; ++j) {
     std::int32_t best = -1;
     for (std::int32_t e = 0; e < size.experts; ++e) {
       const bool is_taken = std::find(picks, picks + j, e) != picks + j;
-      if (!is_taken && (best < 0 || row[e] > row[best])) best = e;
+      if (!is_taken && (best < 0 || score(e) > score(best))) best = e;
     }
     picks[j] = best;
   }
@@ -38,15 +39,21 @@ float picked_sum(const float* row, const std::int32_t* picks, std::int64_t count
 
 }  // namespace
 
-void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) {
+void router_forward(float* scores, std::int32_t* picks, const RouterSize& size, const float* bias) {
   for (std::int64_t t = 0; t < size.tokens; ++t) {
     float* row = scores + t * size.experts;
     if (size.sigmoid)
       for (std::int64_t e = 0; e < size.experts; ++e) row[e] = sigmoid(row[e]);
     else
       softmax(row, size.experts);
-    pick_largest(picks + t * size.picks, row, size);
+    pick_largest(picks + t * size.picks, row, size, bias);
   }
+}
+
+void add_excess_picks(float* excess, const std::int32_t* picks, const RouterSize& size) {
+  const std::int64_t all = size.tokens * size.picks;
+  for (std::int64_t i = 0; i < all; ++i) excess[picks[i]] += static_cast<float>(size.experts);
+  for (std::int64_t e = 0; e < size.experts; ++e) excess[e] -= static_cast<float>(all);
 }
 
 void pick_weights(float* weights, const float* probabilities, const std::int32_t* picks, const RouterSize& size,

@@ -14,8 +14,13 @@ struct RouterSize {
 };
 
 /// Turns scores into probabilities, row by row. The picks are the k largest in descending order; of equal ones the
-/// first comes first. scores: [T, E], picks: [T, k]
-void router_forward(float* scores, std::int32_t* picks, const RouterSize& size);
+/// first comes first. With a bias [E] the picks have the largest sums with it (Wang et al. 2024, 2408.15664).
+/// scores: [T, E], picks: [T, k]
+void router_forward(float* scores, std::int32_t* picks, const RouterSize& size, const float* bias = nullptr);
+
+/// Adds E for each pick of an expert, less the number of all picks: above 0 where an expert has more picks than the mean.
+/// excess: [E], picks: [T, k]
+void add_excess_picks(float* excess, const std::int32_t* picks, const RouterSize& size);
 
 /// Writes the weight of each pick: its probability or, with `renormalised`, that divided by the sum over its token's
 /// picks. weights: [T, k], probabilities: [T, E], picks: [T, k]

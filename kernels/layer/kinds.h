@@ -56,9 +56,10 @@ struct TransformerLayer {
   RouterKind router = RouterKind::kSoftmax;
   bool router_bias = false;  ///< on the router's scores, trained
   /// The picks, but not their weights, follow the scores plus a bias that each expert's load moves after a step
-  /// (DeepSeek-AI 2024, 2412.19437, section 2.1.2). No gradient trains it, so it is no parameter.
+  /// (DeepSeek-AI 2024, 2412.19437, section 2.1.2). No gradient trains it.
   bool selection_bias = false;
-  bool expert_bias = false;  ///< on both products of every routed expert
+  double balance_rate = 0.001;  ///< by which a step moves that bias (the same, section 4.2)
+  bool expert_bias = false;     ///< on both products of every routed expert
   // Multi-head latent attention (DeepSeek-AI 2024, 2405.04434) where `kv_rank` > 0: `head_size` is that of queries and
   // keys, its last `rotary_size` channels are turned, and the keys share them.
   std::int64_t query_rank = 0;  ///< width of the compressed queries; 0: not compressed

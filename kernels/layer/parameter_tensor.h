@@ -46,6 +46,10 @@ struct ParameterTensor {
   /// The pieces of `split_dimension`; empty: a vocabulary, which is padded where ranks do not divide it.
   std::vector<DividedPiece> pieces;
   InitialValues initial = InitialValues::kNormal;
+  /// Above 0 for the bias of picks, which the optimizer does not train. Its gradient counts E picks for each pick of an
+  /// expert, less all picks, so that the sum over ranks and micro-batches tells which experts have more than the mean.
+  /// A step moves it by this much against the sign of the sum (Wang et al. 2024, 2408.15664).
+  double balance_rate = 0;
 
   /// True for gains, biases, sinks and decays, which have no weight decay.
   bool is_vector() const { return shape.size() == 1 || name.ends_with(".bias"); }

@@ -149,10 +149,6 @@ std::optional<std::string> context_conflict(const ModelSpec& model, const Traini
 }
 
 std::optional<std::string> expert_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
-  if (const std::string_view part = missing_kernels(model).part; is_of_own_executor(training) && !part.empty()) {
-    return fmt::format("{} has {}, which Plumb's own executor does not run: name a framework's stack", model.name,
-                       part);
-  }
   if (is_of_own_executor(training) && model.experts > 0 && layout.expert_tensor != layout.tensor) {
     return fmt::format(
         "Plumb's own executor divides every expert over the tensor group: give etp={}, or name a "

@@ -257,12 +257,6 @@ std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multi
   return layers;
 }
 
-MissingKernels missing_kernels(const ModelSpec& model) {
-  if (model.graph) return {};
-  const MissingKernels of_block = missing_kernels(block_of(model, model.layers - 1));
-  return of_block.part.empty() ? missing_kernels(Layer(head_of(model, model.vocab))) : of_block;
-}
-
 bool has_sequence(const ModelSpec& model) {
   return !model.graph || model.graph->sizes.contains("sequence");
 }

@@ -84,9 +84,6 @@ inline constexpr std::int64_t kOwnVocabMultiple = 64;
 /// `vocab_multiple` rows. Returns a graph's layers in order if the executor runs the graph, and none otherwise.
 std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple = 1);
 
-/// Returns the first part of the model that Plumb's own executors do not run (kernels/layer.h); empty for graphs.
-MissingKernels missing_kernels(const ModelSpec& model);
-
 /// Returns the number of trained parameters; a tied table counts once.
 std::int64_t model_parameter_count(const ModelSpec& model);
 

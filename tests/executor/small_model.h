@@ -66,7 +66,8 @@ inline TransformerLayer sink_block() {
   return block;
 }
 
-/// Returns a block like DeepSeek-V3's: latent attention, and a mixture whose router has a sigmoid for each expert.
+/// Returns a block like DeepSeek-V3's: latent attention, and a mixture whose router has a sigmoid for each expert and
+/// a bias of picks.
 inline TransformerLayer latent_block() {
   return {.hidden = 16,
           .heads = 4,
@@ -79,6 +80,7 @@ inline TransformerLayer latent_block() {
           .expert_ffn = 12,
           .shared_ffn = 8,
           .router = RouterKind::kSigmoid,
+          .selection_bias = true,
           .query_rank = 10,
           .kv_rank = 8,
           .value_size = 5};

@@ -97,7 +97,7 @@ Integers whole_picks(const HostStep& of, const Mixture& mixture, Tensor& of_call
 /// Makes picks, places and loads from scores. In a context group share_picks() goes on.
 void route(const HostStep& of) {
   const Mixture mixture(of);
-  of.kernels().router_forward(of.written(0), mixture.picks().data(), mixture.router_size());
+  of.kernels().router_forward(of.written(0), mixture.picks().data(), mixture.router_size(), of.weight(0));
   if (of.context().groups.context != nullptr) return;
   if (of.call.sequence == nullptr) return place(of, mixture, mixture.picks());
   Tensor none;
@@ -131,6 +131,7 @@ void route_backward(const HostStep& of) {
     for (std::size_t i = 0; i < loads.size(); ++i)
       added[i] = of.call.gradient_scale * static_cast<float>(scale * static_cast<double>(loads[i]));
   }
+  if (block.selection_bias) add_excess_picks(of.gradient(0), mixture.picks().data(), mixture.router_size());
   of.kernels().router_backward(probabilities, of.read(1), mixture.picks().data(), mixture.router_size(),
                                block.renormalised, added, sequence);
 }

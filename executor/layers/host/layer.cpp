@@ -36,7 +36,6 @@ std::vector<float> own_rotary_table(const TransformerLayer& block, const std::ve
 }  // namespace
 
 CpuLayer::CpuLayer(const Layer& layer, const std::vector<LayerWork>& works, const LayerSeat& seat) : seat_(seat) {
-  assert(has_kernels(layer));
   for (const LayerWork& work : works) programs_.emplace_back(layer, work);
   if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->rotary_size > 0)
     rotary_ = own_rotary_table(*block, works, seat.context);

@@ -17,7 +17,7 @@ namespace plumb { inline namespace executor {
 
 class CpuLayer {
  public:
-  /// `layer` is whole; works: [slice] the work of the layer's groups together. Asserts has_kernels().
+  /// `layer` is whole; works: [slice] the work of the layer's groups together.
   CpuLayer(const Layer& layer, const std::vector<LayerWork>& works, const LayerSeat& seat = {});
 
   /// Returns what a micro-batch's slice holds; the layer must outlive it.

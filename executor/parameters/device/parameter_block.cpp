@@ -84,7 +84,7 @@ void ParameterBlock::gather(CallRecorder& recorder, std::byte* gathered) const {
 void ParameterBlock::find_measured(ElementRange others) {
   const ParameterBlockOptions& options = layout_.options();
   std::vector<ElementRange> left_out =
-      replicated_elements(layout_.places(), layout_.layers(), options.tensor, options.experts);
+      uncounted_elements(layout_.places(), layout_.layers(), options.tensor, options.experts);
   if (others.count > 0) left_out.push_back(others);
   std::ranges::sort(left_out, {}, &ElementRange::first);
   const ElementRange own = layout_.shares().spoken_for();

@@ -27,7 +27,8 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "latent attention, Mamba-2's blocks, soft-capped scores, sinks, sigmoid routers, biases of routers and experts, heads of "
+             "latent attention, Mamba-2's blocks, soft-capped scores, sinks, sigmoid routers, biases of routers, picks "
+             "and experts, heads of "
              "more than 256 channels and more than 32 experts a token",
              kCpu);
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",

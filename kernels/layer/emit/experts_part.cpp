@@ -25,6 +25,10 @@ class Experts : public BlockPart {
         room_(room(builder)) {
     const std::string up = up_name(layer);
     router_ = builder.product("router", layer.experts, layer.hidden, -1, layer.router_bias);
+    if (layer.selection_bias) {
+      selection_bias_ = builder.parameter("router.selection_bias", {layer.experts});
+      builder.parameter_at(selection_bias_).balance_rate = layer.balance_rate;
+    }
     constexpr std::string_view kExpert = "channels of an expert", kShared = "channels of the shared expert";
     up_ = experts_product(builder, "experts." + up, up_width_, layer.hidden, 1, channels(layer, kExpert, ffn_));
     down_ = experts_product(builder, "experts.down", layer.hidden, ffn_, 2, {{kExpert, ffn_}});
@@ -133,6 +137,7 @@ class Experts : public BlockPart {
   std::int64_t picks_;       // R
   std::int64_t room_;
   Product router_, up_, down_, shared_up_, shared_down_;
+  int selection_bias_ = -1;  // parameter
 
   int probabilities_ = -1;  // [T, E]
   Positions routes_;        // what dispatch and combination read
@@ -153,8 +158,6 @@ void Experts::route(ProgramBuilder& builder, int rows) {
       router_.weight};
   builder.add_bias(router_, probabilities_);
   Positions reads = {probabilities_}, writes = {probabilities_};
-  if (layer_.selection_bias)
-    reads.push_back(builder.tensor("selection bias", 1, experts, StoredType::kSingle, Origin::kHeld));
   if (builder.on_device()) {
     routes_ = {builder.tensor("picks", picks_, 1, StoredType::kInteger),
                builder.tensor("pick weights", picks_, 1, StoredType::kSingle),
@@ -167,8 +170,9 @@ void Experts::route(ProgramBuilder& builder, int rows) {
   }
   writes.append(routes_);
   writes.append(by_expert_);
-  builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, experts, layer_.experts_per_token}), reads,
-                 writes);
+  LayerStep& routes = builder.kernel(
+      "routes", kernel_call(KernelKind::kRouter, {tokens, experts, layer_.experts_per_token}), reads, writes);
+  if (selection_bias_ >= 0) routes.parameters = {selection_bias_};
   const int context = builder.work().context_parallel;
   if (context > 1) {  // a capacity counts the picks of whole sequences
     // A device also has these in order, their places, and those that it keeps with their bounds and loads.
@@ -384,8 +388,10 @@ void Experts::router_input_grad(ProgramBuilder& builder, int dinput) {
   if (builder.on_device() || layer_.balance_loss > 0)
     writes.push_back(builder.tensor("gradients of the balance loss", builder.work().microbatch * layer_.experts, 1,
                                     StoredType::kSingle));
-  builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, layer_.experts, layer_.experts_per_token}),
-                 with({probabilities_, weight_gradients_}, routes_), writes);
+  LayerStep& routes =
+      builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, layer_.experts, layer_.experts_per_token}),
+                     with({probabilities_, weight_gradients_}, routes_), writes);
+  if (selection_bias_ >= 0) routes.gradients = {selection_bias_};
   builder.enter(Section::kExpertTokens);
   const int part = builder.temporary(Room::kTokens, "gradient through the router", tokens, h);
   LayerStep& product = builder.kernel("router", router_call(builder, GemmForm::kInputGrad), {score_gradient_}, {part});

@@ -327,6 +327,7 @@ Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const La
                        int expert_shards) {
   PassPrice updates;
   for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts)) {
+    if (tensor.balance_rate > 0) continue;
     const int divided = tensor.expert ? expert_shards : shards;
     const std::int64_t elements = (element_count(tensor) + divided - 1) / divided;
     const KernelCall call = update_call(kernels, tensor, elements);

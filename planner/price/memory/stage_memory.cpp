@@ -66,6 +66,7 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
                            .rebuilt_whole = is_whole};
   for (const ParameterTensor& tensor : program.parameters) {
     (tensor.expert ? footprint.expert_parameters : footprint.parameters) += element_count(tensor);
+    if (tensor.balance_rate > 0) continue;
     (tensor.expert ? footprint.expert_optimizer_bytes : footprint.optimizer_bytes) +=
         optimizer_bytes_of(tensor, training);
   }

@@ -29,6 +29,21 @@ TEST_CASE("the state of each optimizer has the bytes of its paper") {
   CHECK(bytes_of(Adafactor{}, experts) == 4 * 4 * (5 + 6));
 }
 
+TEST_CASE("no optimizer has a state of a bias of picks, which moves against the sign of the excess") {
+  const ParameterTensor bias{.name = "router.selection_bias", .shape = {3}, .balance_rate = 0.25};
+  for (const OptimizerSettings& optimizer : kAllOptimizers) {
+    CAPTURE(optimizer.index());
+    CHECK(bytes_of(optimizer, bias) == 0);
+    std::vector<Tensor> state;
+    std::vector<float> weights = {1, 1, 1}, gradients = {8, 0, -0.5F};
+    update_parameter(
+        CpuKernelSet(), optimizer,
+        {.tensor = bias, .weights = weights.data(), .gradients = gradients.data(), .elements = 3, .state = state}, 7);
+    CHECK(weights == std::vector<float>{0.75F, 1, 1.25F});
+    CHECK(gradients == std::vector<float>(3));
+  }
+}
+
 TEST_CASE("every optimizer moves a bowl's point towards its middle, and zeroes the gradients") {
   const ParameterTensor tensor{"w", {3, 4}};
   for (const OptimizerSettings& optimizer : kAllOptimizers) {

@@ -27,6 +27,26 @@ TEST_CASE("with a sigmoid a probability depends on its score alone") {
   CHECK(relative_difference(scores, {0.5F, 0.75F, 0.25F, 0.9F}) < 1e-6);
 }
 
+TEST_CASE("a bias of picks chooses, and weighs nothing") {
+  Values scores = {0.0F, std::log(3.0F), -std::log(3.0F), std::log(9.0F)};
+  const Values bias = {0.5F, 0.0F, 0.7F, 0.0F};  // sums 1, 0.75, 0.95, 0.9
+  std::vector<std::int32_t> picks(2);
+  const RouterSize size{.tokens = 1, .experts = 4, .picks = 2, .sigmoid = true};
+  router_forward(scores.data(), picks.data(), size, bias.data());
+  CHECK(picks == std::vector<std::int32_t>{0, 2});
+  Values weights(2);
+  pick_weights(weights.data(), scores.data(), picks.data(), size, false);
+  CHECK(relative_difference(weights, {0.5F, 0.25F}) < 1e-6);
+}
+
+TEST_CASE("the excess of picks is counted in whole numbers, which sum up over ranks") {
+  const RouterSize size{.tokens = 2, .experts = 4, .picks = 2};
+  const std::vector<std::int32_t> picks = {3, 1, 3, 0};
+  Values excess(4);
+  add_excess_picks(excess.data(), picks.data(), size);
+  CHECK(excess == Values{0, 0, -4, 4});  // 4 experts with a mean of one pick
+}
+
 TEST_CASE("the router's gradient agrees with finite differences, of what the picks weigh and of what is added") {
   for (const int variant : {0, 1, 2, 3}) {
     const bool renormalised = variant % 2 == 1;

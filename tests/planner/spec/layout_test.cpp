@@ -168,8 +168,6 @@ TEST_CASE("context and expert degrees need sizes that they divide, and experts a
   CHECK(conflict("tp=2,etp=2,ep=2", 2).find("ep=2 times etp=2 is 4") != std::string::npos);
   model.expert_ffn = 63;
   CHECK(conflict("tp=2,etp=2", 2).find("63 channels of an expert") != std::string::npos);
-  model.selection_bias = true;
-  CHECK(conflict("dp=2", 2).find("a bias on its picks") != std::string::npos);
 }
 
 TEST_CASE("replicas count context ranks, and experts divide the ranks of a stage anew") {

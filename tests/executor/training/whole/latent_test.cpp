@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string_view>
 
 #include "executor/training/run.h"
@@ -48,6 +50,50 @@ TEST_CASE("it goes with every kind of schedule, with slices, sharded state and r
       CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
     }
   }
+}
+
+TEST_CASE("biases of picks move by the loads of all ranks, the same in every layout, and go on from a checkpoint") {
+  const auto trained = [](RunSpec spec, const RunOptions& options = {}) {
+    spec.steps = 4;
+    spec.clip_norm = 0.5;
+    RunOptions capture = options;
+    capture.capture_weights = true;
+    return run(spec, capture);
+  };
+  RunSpec alone = one_rank(latent_model(), 8);
+  alone.sequence = 8;
+  const RunResult expected = trained(alone);
+  constexpr std::size_t kMixture = 2;
+  const std::vector<ParameterTensor> parameters = layer_parameters(latent_block());
+  const auto bias = static_cast<std::size_t>(
+      std::ranges::find(parameters, "router.selection_bias", &ParameterTensor::name) - parameters.begin());
+  REQUIRE(bias < parameters.size());
+  const std::vector<float>& biases = expected.weights[kMixture][bias];
+  CHECK(std::ranges::any_of(biases, [](float value) { return value > 0; }));
+  CHECK(std::ranges::any_of(biases, [](float value) { return value < 0; }));
+
+  std::vector<RunSpec> layouts;
+  for (const int zero : {0, 1, 2, 3})
+    layouts.push_back(spec_over(latent_model(), "1f1b", {.ranks = 2, .microbatches = 4}, {.data = 2}, zero));
+  layouts.push_back(spec_over(latent_model(), "naive", {.ranks = 1, .microbatches = 4},
+                              {.tensor = 2, .context = 1, .expert = 2, .data = 2}));
+  layouts.push_back(spec_over(latent_model(), "naive", {.ranks = 1, .microbatches = 8}, {.tensor = 2, .context = 2}));
+  layouts.push_back(spec_over(latent_model(), "seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2}, {.data = 2}));
+  layouts.push_back(spec_over(latent_model(), "dualpipe", {.ranks = 2, .microbatches = 8}, {}));
+  std::shared_ptr<const TrainingState> state;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    CAPTURE(i);
+    RunOptions options{.checkpoint_every = 2};
+    options.checkpoint = [&](const TrainingState& saved) {
+      if (saved.steps == 2) state = std::make_shared<TrainingState>(saved);
+    };
+    const RunResult result = trained(layouts[i], options);
+    for (std::size_t step = 0; step < result.losses.size(); ++step)
+      CHECK(result.losses[step] == doctest::Approx(expected.losses[step]).epsilon(1e-4));
+    CHECK(result.weights[kMixture][bias] == biases);
+  }
+  alone.resume = state;
+  CHECK(trained(alone).weights[kMixture][bias] == biases);
 }
 
 TEST_CASE("a context group that exchanges heads is refused with the remedy") {

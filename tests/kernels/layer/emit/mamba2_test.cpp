@@ -62,7 +62,6 @@ TEST_CASE("a tensor rank has whole groups, and exchanges the stream alone") {
 TEST_CASE("devices have no kernels for it yet") {
   CHECK(!is_on_devices(small_mamba2()));
   CHECK(is_on_devices(small_llama_block()));
-  CHECK(has_kernels(small_mamba2()));
 }
 
 }  // namespace plumb::test
