@@ -119,10 +119,12 @@ class Search {
         later.push_back(*node);
         break;
       } else if (known == Known::kShared) {
-        if (batch.empty() && later.empty())
+        if (batch.empty() && later.empty()) {
           add_row(*node);
-        else
+        } else {
+          families.insert(node->place[0]);  // the others of its family are dearer
           later.push_back(*node);
+        }
       } else {
         // As many families as rows are wanted are looked at in any case, and of each the candidate of the least value.
         const bool first = families.insert(node->place[0]).second;

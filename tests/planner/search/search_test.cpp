@@ -169,13 +169,14 @@ TEST_CASE("more rows are the same rows and others behind them, on ten larger que
     std::int64_t global_batch;
     const char* stack;
     const char* pins;
+    int rows = 25;
   };
   constexpr std::array kQuestions = {
-      Question{"llama-3-8b", "h100:16", 128, "nemo", ""},
-      Question{"llama-3-8b", "h100:16", 32, "torchtitan", ""},
+      Question{"llama-3-8b", "h100:16", 128, "nemo", "", 100},
+      Question{"llama-3-8b", "h100:16", 32, "torchtitan", "", 100},
       Question{"llama-2-13b", "l40s:32", 256, "torchtitan", ""},
       Question{"llama-2-7b", "a100:64", 256, "megatron-core", "mbs=1"},
-      Question{"llama-2-7b", "a100:32", 128, "fsdp", ""},
+      Question{"llama-2-7b", "a100:32", 128, "fsdp", "", 100},
       Question{"gpt3-175b", "a100:128", 128, "megatron-lm-2022", "mbs=1,sp=1"},
       Question{"gpt3-175b", "v100:512", 128, "megatron-lm-2021", "mbs=1"},
       Question{"mixtral-8x7b", "h100:32", 64, "nemo-moe", "mbs=1"},
@@ -190,7 +191,7 @@ TEST_CASE("more rows are the same rows and others behind them, on ten larger que
     if (question.cluster[0] == 'v') training.precision = Precision::kFp16;
     Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
     const LayoutRequest request = parse_layout(question.pins);
-    const SearchResult most = search_layouts(pricing, request, {.keep = 100});
+    const SearchResult most = search_layouts(pricing, request, {.keep = question.rows});
     REQUIRE(!most.ranked.empty());
     for (const int keep : {1, 5}) {
       const SearchResult fewer = search_layouts(pricing, request, {.keep = keep});
