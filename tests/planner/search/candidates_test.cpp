@@ -39,7 +39,7 @@ TEST_CASE("what is learned later of a layout's time and energy is never less: wo
     Pricing pricing(preset_model(question.model), cluster, training);
     const std::optional<Schedule> own;
     const SearchObjective energy = least_energy(cluster);
-    Candidates candidates(pricing, parse_layout(question.pins), own, true, energy);
+    Candidates candidates(pricing, parse_layout(question.pins), own, {.objective = energy});
     CHECK(candidates.size() == 0);
     SimTime least_below = SimTime::max();
     for (std::size_t family = 0; family < candidates.families().size(); ++family) {

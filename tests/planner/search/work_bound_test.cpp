@@ -44,13 +44,13 @@ TEST_CASE("layers that are rebuilt in part bound the step by those that every sp
   LayoutTree tree(pricing, space, skeletons);
   WorkBounds work(pricing);
   int above_none = 0;
-  for (const Layout& family : tree.families()) {
-    for (const Layout& core : tree.cores(family)) {
+  for (const Layout& family : tree.families().layouts) {
+    for (const Layout& core : tree.cores(family).layouts) {
       if (core.recompute_layers == 0) continue;
-      const Seconds of_core = work.work(core, tree.fewest_rebuilt_layers(core));
+      const MicrobatchWork of_core = work.work(core, tree.fewest_rebuilt_layers(core));
       const SimTime bound = work.lower_bound(of_core, core, skeletons.find(core)->bound).step;
-      above_none += of_core > work.work(core, 0) ? 1 : 0;
-      for (const Layout& layout : tree.layouts(core)) {
+      above_none += of_core.all > work.work(core, 0).all ? 1 : 0;
+      for (const Layout& layout : tree.layouts(core).layouts) {
         CAPTURE(to_text(layout));
         CHECK(bound <= evaluate_sums(pricing, layout).simulation.makespan);
       }
