@@ -126,7 +126,7 @@ ROOMS = {
     "executor/transport/nccl": ["executor/groups", "executor/spec", "executor/spec/division", "executor/transport"],
     "tools/inputs": ["tools/io"],
     "tools/runs": ["tools/inputs", "tools/io"],
-    "tools/reports": ["tools/inputs", "tools/io"],
+    "tools/reports": ["tools/inputs", "tools/io", "tools/machine"],
     "tools/verbs": ["tools/inputs", "tools/io", "tools/machine", "tools/reports", "tools/runs"],
     "tools/verbs/calibrate": ["tools/inputs", "tools/io", "tools/machine", "tools/reports", "tools/runs",
                               "tools/verbs"],
