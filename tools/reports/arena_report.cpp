@@ -11,8 +11,10 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-constexpr std::array<const char*, kDeviceStreamCount> kStreamNames{
-    "compute", "send_activation", "send_gradient", "reduce", "copy", "receive_activation", "receive_gradient"};
+constexpr auto kStreamNames =
+    std::to_array<const char*>({"compute", "send_activation", "send_gradient", "reduce", "copy", "exchange",
+                                "receive_activation", "receive_gradient"});
+static_assert(kStreamNames.size() == kDeviceStreamCount);
 
 struct RankCounts {
   std::int64_t buffers = 0;

@@ -41,8 +41,9 @@ TEST_CASE("interleaved 1F1B gives the gradients of one rank") {
 
 TEST_CASE("the two actions of an overlapped pair begin and end together") {
   const RunSpec spec = spec_of(llama_model(4), make_schedule("dualpipe", {.ranks = 2, .microbatches = 4}));
+  const RunResult result = run(spec);
   int pairs = 0;
-  for (const RankTimeline& rank : run(spec).timelines.front().ranks)
+  for (const RankTimeline& rank : result.timelines.front().ranks)
     for (std::size_t i = 0; i + 1 < rank.spans.size(); ++i) {
       if (!rank.spans[i].action.overlaps_next) continue;
       ++pairs;

@@ -37,7 +37,11 @@ std::vector<Layer> model_of(const TransformerLayer& block, double logit_softcap 
 std::vector<Layer> model_named(const std::string& name) {
   if (is_layer_model(name)) return layer_model(name, name == "mlp" ? 8 : 10);
   if (name == "gemma") return model_of(capped_block(), 0.2);
-  if (name == "deepseek") return model_of(latent_block());
+  if (name == "deepseek") {
+    TransformerLayer block = latent_block();
+    block.selection_bias = false;  // the script's block has none
+    return model_of(block);
+  }
   if (name == "gpt-oss") {
     TransformerLayer block = sink_block();
     block.balance_loss = 0;
