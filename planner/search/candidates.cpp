@@ -234,6 +234,7 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
     Candidate learned =
         bounded(candidate, Known::kPrivate, {.step = sums.simulation.makespan, .busy = mean_busy(sums.simulation)});
     learned.peak_bytes = peak_bytes;
+    learned.own_links_value = learned.value;
     return {.candidate = std::move(learned)};
   }
   Learned learned{.candidate = candidate, .evaluation = on_shared_links(layout)};
@@ -245,6 +246,7 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
     return {.candidate = candidate, .out = Out{.reason = std::move(*reason)}};
   learned.candidate.time = evaluation.simulation.makespan;
   learned.candidate.value = options_.objective.value(evaluation);
+  if (order_) learned.candidate.own_links_value = learned.candidate.value;
   learned.candidate.peak_bytes = std::ranges::max(evaluation.simulation.peak_memory_bytes);
   learned.candidate.known = Known::kShared;
   return learned;

@@ -45,6 +45,7 @@ struct Candidate {
   TreePlace place{};
   SimTime time{0};
   double value = 0;             ///< of the objective, as far as it is known
+  double own_links_value = 0;   ///< the value where transfers have their links to themselves; 0: not known
   std::int64_t peak_bytes = 0;  ///< that its fullest rank holds, as far as it is known where peaks are limited
   Known known = Known::kWork;
 };

@@ -49,24 +49,37 @@ class Search {
     if (options_.by_key && !rows_.empty()) result_.other_values = other_values(candidates_, rows_.front().best);
     result_.conflicts = candidates_.conflicts();
     if (options_.explain) list_losers();
-    for (Row& row : rows_) {
+    for (const Row& row : rows_) {
       result_.values.push_back(candidates_[row.best].value);
       result_.ranked.push_back(candidates_.take_evaluation(row.best));
-      result_.variants.emplace_back();
-      std::ranges::sort(row.variants);
-      for (const Node& variant : row.variants) result_.variants.back().push_back(candidates_.layout(variant.index));
+      result_.variants.push_back(options_.memory_front ? std::vector<Layout>{} : variants_of(row));
     }
     return std::move(result_);
   }
 
  private:
-  /// The best candidate of a family, and others of it that take nearly the same.
+  /// The best candidate of a family.
   struct Row {
     std::size_t best = 0;
-    std::vector<Node> variants;
   };
 
-  /// Takes steps with the least values, until there are as many rows as are kept, and no variants of them are left.
+  /// Returns the others of the row's family that take nearly the same with links of their own.
+  std::vector<Layout> variants_of(const Row& row) const {
+    std::vector<Node> close;
+    for (std::size_t index = 0; index < candidates_.size(); ++index) {
+      const Candidate& one = candidates_[index];
+      const bool is_known = one.known != Known::kOut && one.own_links_value > 0;
+      if (index != row.best && is_known && one.place.front() == candidates_[row.best].place.front() &&
+          is_close(one.own_links_value, row))
+        close.push_back({.value = one.own_links_value, .place = one.place, .index = index});
+    }
+    std::ranges::sort(close);
+    std::vector<Layout> variants;
+    for (const Node& node : close) variants.push_back(candidates_.layout(node.index));
+    return variants;
+  }
+
+  /// Takes steps with the least values, until there are as many rows as are kept, and all their variants are known.
   void rank() {
     while (const std::optional<double> least = waiting_.least()) {
       if (is_full() && !is_close(*least, rows_.back())) return;
@@ -98,7 +111,7 @@ class Search {
 
   bool is_full() const { return std::ssize(rows_) >= options_.keep; }
 
-  /// Takes the rows and variants that the queue begins with, and returns the first nodes behind them with which steps
+  /// Takes the rows that the queue begins with, and returns the first nodes behind them with which steps
   /// have to be taken. The more steps were taken, the more nodes: few of them are looked at in vain.
   std::vector<Node> next_batch() {
     constexpr std::int64_t kShareInVain = 16, kMost = 512;
@@ -111,8 +124,7 @@ class Search {
       const bool is_candidate = node->level == Level::kCandidate;
       const Known known = is_candidate ? candidates_[node->index].known : Known::kWork;
       if (Row* row = row_of(node->place)) {
-        if (!is_close(node->value, *row)) continue;
-        (known < Known::kPrivate ? batch : row->variants).push_back(*node);
+        if (known < Known::kPrivate && is_close(node->value, *row)) batch.push_back(*node);
       } else if (is_full()) {
         continue;
       } else if (node->value >= options_.below) {
