@@ -71,6 +71,8 @@ ROOMS = {
     "planner/search": ["planner/evaluate", "planner/price", "planner/price/layer", "planner/spec",
                        "planner/threads"],
     "planner/calibrate": ["planner/price/collective", "planner/price/kernel", "planner/search", "planner/spec"],
+    "planner/exchange": ["planner/exchange/facts", "planner/exchange/forms"],
+    "planner/exchange/facts": ["planner/exchange/forms", "planner/spec"],
     "planner/score": ["planner/evaluate", "planner/price/collective", "planner/price/framework",
                       "planner/price/layer", "planner/price/memory", "planner/search", "planner/spec",
                       "planner/threads"],
