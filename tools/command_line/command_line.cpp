@@ -77,6 +77,7 @@ int run_command_line(int argc, char** argv) {
   add_simulate(app, chosen);
   add_schedule(app, chosen);
   add_plan_readers(app, chosen);
+  add_exchange(app, chosen);
   add_score(app, chosen);
   add_hardware(app, chosen);
   add_calibrate(app, chosen);

@@ -154,6 +154,23 @@ struct WhatifArguments {
   bool json = false;
 };
 
+struct ExportArguments {
+  std::string plan;
+  std::string target;  ///< the trainer (inputs/target_input.h)
+  std::string output;
+  std::string slurm;  ///< file of the script that starts it
+  bool json = false;
+};
+
+struct ImportArguments {
+  std::string file;
+  std::string target;          ///< empty: told by the file
+  QuestionArguments question;  ///< what the file leaves open
+  int devices = 0;             ///< 0: as the file says
+  std::string output;
+  bool json = false;
+};
+
 struct ScoreArguments {
   std::vector<std::string> files;
   std::vector<std::string> set;       ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset

@@ -22,8 +22,8 @@ struct KnownKind {
   std::string_view reader;  ///< the verb or option that reads it; where there is none, the remedy
 };
 
-constexpr std::string_view kNoConfigs =
-    "no verb reads it: give its numbers as --global-batch, --precision and --layout";
+constexpr std::string_view kConfigs =
+    "`plumb import` reads its layout; or give its numbers as --global-batch, --precision and --layout";
 
 constexpr KnownKind kModelFile{FileKind::kModel, "a model", "`plumb plan MODEL CLUSTER` takes it"};
 constexpr KnownKind kGraphFile{FileKind::kModel, "a layer graph",
@@ -45,7 +45,7 @@ constexpr KnownKind kRowsFile{FileKind::kRows, "a file of published rows", "`plu
 constexpr KnownKind kPiperFile{FileKind::kProfile, "an input of Piper or dnn-partitioning",
                                "`plumb partition` reads it"};
 constexpr KnownKind kNcclLog{FileKind::kMeasurement, "an nccl-tests log", "`plumb calibrate --from` reads it"};
-constexpr KnownKind kDeepSpeed{FileKind::kForeign, "a DeepSpeed config", kNoConfigs};
+constexpr KnownKind kDeepSpeed{FileKind::kForeign, "a DeepSpeed config", kConfigs};
 constexpr KnownKind kPlanAnswer{FileKind::kForeign, "the answer of `plumb plan --json`",
                                 "`plumb plan ... -o FILE` writes the plan itself"};
 constexpr KnownKind kSimulateAnswer{FileKind::kForeign, "the answer of `plumb simulate --json`",
@@ -65,9 +65,9 @@ constexpr std::array kForeignEndings{
     KnownEnding{".pt", {FileKind::kForeign, "a file of weights", "give the model's config.json"}},
     KnownEnding{".pth", {FileKind::kForeign, "a file of weights", "give the model's config.json"}},
     KnownEnding{".ckpt", {FileKind::kForeign, "a file of weights", "give the model's config.json"}},
-    KnownEnding{".yaml", {FileKind::kForeign, "a YAML config", kNoConfigs}},
-    KnownEnding{".yml", {FileKind::kForeign, "a YAML config", kNoConfigs}},
-    KnownEnding{".toml", {FileKind::kForeign, "a TOML config", kNoConfigs}},
+    KnownEnding{".yaml", {FileKind::kForeign, "a YAML config", kConfigs}},
+    KnownEnding{".yml", {FileKind::kForeign, "a YAML config", kConfigs}},
+    KnownEnding{".toml", {FileKind::kForeign, "a TOML config", kConfigs}},
     KnownEnding{".gz", {FileKind::kForeign, "a compressed file", "unpack it first"}},
     KnownEnding{".zst", {FileKind::kForeign, "a compressed file", "unpack it first"}},
 };

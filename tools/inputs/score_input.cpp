@@ -37,6 +37,7 @@ ScoreLibrary embedded_library() {
       case Preset::Kind::kMapping:
         library.mappings.push_back(parse_source_mapping(preset.text, name));
         break;
+      case Preset::Kind::kTarget:
       case Preset::Kind::kErrorBars:
       case Preset::Kind::kText:
         break;

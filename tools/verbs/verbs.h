@@ -26,6 +26,8 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments);
 int schedule_convert_verb(const ScheduleVerbArguments& arguments);
 int memory_verb(const MemoryArguments& arguments);
 int whatif_verb(const WhatifArguments& arguments);
+int export_verb(const ExportArguments& arguments);
+int import_verb(const ImportArguments& arguments);
 int score_verb(const ScoreArguments& arguments);
 int run_verb(const RunArguments& arguments);
 int validate_verb(const ValidateArguments& arguments);

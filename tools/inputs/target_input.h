@@ -1,0 +1,31 @@
+#pragma once
+// Trainers to which plans are handed (planner/exchange/target.h), by name or by the file that they read.
+
+#include <string>
+#include <vector>
+
+#include "planner/exchange/forms/settings.h"
+#include "planner/exchange/target.h"
+
+namespace plumb { inline namespace tools {
+
+/// The targets besides those of the presets: the order of a schedule, in PyTorch's CSV.
+inline constexpr const char* kTorchCsv = "torch-csv";
+
+/// Returns the names of all targets.
+std::vector<std::string> target_names();
+
+/// Returns the target of a preset's name. Throws UsageError with all names if there is none.
+Target target_input(const std::string& name);
+
+/// Settings of a trainer, and the target that they are of.
+struct TrainerSettings {
+  Target target;
+  Settings settings;
+};
+
+/// Reads a trainer's file. `name` is its target; empty: the one with most of the file's settings in its table. Throws
+/// InputError with the place if the file cannot be read, or if its target cannot be told.
+TrainerSettings trainer_settings_input(const std::string& path, const std::string& name);
+
+}}  // namespace plumb::tools
