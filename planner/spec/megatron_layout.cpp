@@ -10,6 +10,7 @@ namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::size_t kMostLetters = 1 << 16;  // of a layout without repetitions
+constexpr int kDeepest = 64;                   // of brackets in one another
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   throw SpecError(fmt::format("layout \"{}\": {}", text, why));
@@ -35,9 +36,11 @@ class Unroller {
       if (letter == ',') continue;
       std::string one(1, letter);
       if (letter == '(') {
+        if (++depth_ > kDeepest) refuse(text_, "it has too many brackets in one another: write them out");
         one = part();
         if (at_ == text_.size()) refuse(text_, "a bracket is open at the end: close it");
         ++at_;
+        --depth_;
       } else if (std::string_view("EtmL|").find(letter) == std::string_view::npos) {
         refuse(text_, fmt::format("\"{}\" is none of E, t, m, L, a bar, a comma, a bracket and *N", letter));
       }
@@ -61,12 +64,14 @@ class Unroller {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  int depth_ = 0;
 };
 
 }  // namespace
 
 std::vector<int> split_of_megatron_layout(std::string_view text) {
-  const std::string letters = Unroller(text).all();
+  std::string letters = Unroller(text).all();
+  if (letters.ends_with('|')) letters.pop_back();  // it closes the last stage
   if (letters.find('m') != std::string::npos)
     refuse(text, "layers of multi-token prediction (m) are not priced: leave them out");
   const bool framed = letters.size() > 1 && letters.front() == 'E' && letters.back() == 'L';

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "planner/exchange/facts/stage_names.h"
+#include "planner/spec/megatron_layout.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -47,7 +48,13 @@ void solve_megatron_stages(Learner& learner) {
   if (!learner.value().is_string() || learner.value() == json("")) return;
   const auto pipeline = count_at(learner.facts(), "pp");
   if (!pipeline) return;
-  const std::vector<int> split = split_of_megatron(learner.value().get<std::string>(), learner.place());
+  const auto split = [&] {
+    try {
+      return split_of_megatron_layout(learner.value().get<std::string>());
+    } catch (const SpecError& error) {
+      throw SpecError(fmt::format("{}: {}", learner.place(), error.what()));
+    }
+  }();
   learner.learn("split", split);
   learner.learn_quotient("v", std::ssize(split), *pipeline, "the stages of the pipeline layout are no multiple of pp");
 }

@@ -23,6 +23,7 @@ TEST_CASE("the layout of DeepSeek-V3 on 16 x 2 stages in Megatron's documentatio
 TEST_CASE("brackets repeat what is in them, also brackets") {
   CHECK(split_of_megatron_layout("E(t|)*2(t*2|(tt|)*2)*2L") == std::vector{1, 1, 2, 2, 2, 2, 2, 2, 0});
   CHECK(split_of_megatron_layout("EL") == std::vector{0});
+  CHECK(split_of_megatron_layout("Ettt|(tt|)*2,tL|") == std::vector{3, 2, 2, 1});
   CHECK(split_of_megatron_layout("Ettt|tL") == std::vector{3, 1});
 }
 
