@@ -163,7 +163,7 @@ class Replay {
   Tensor input_of(const Action& action) {
     Tensor input;
     if (action.op == Op::kForward) input = take(arrived_activations_[slot(action)]);
-    if (action.op == Op::kBackward || action.op == Op::kInputGrad) input = take(arrived_gradients_[slot(action)]);
+    if (gives_input_gradient(action.op)) input = take(arrived_gradients_[slot(action)]);
     copies_.require_weights(action.stage);
     return input;
   }
@@ -189,10 +189,11 @@ class Replay {
   }
 
   void deliver(const Action& action, Tensor output) {
-    if (action.op == Op::kForward)
-      hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
-    if (action.op == Op::kBackward || action.op == Op::kInputGrad)
-      hand_over(action, std::move(output), plan_.neighbors.predecessor, arrived_gradients_, leaving_gradients_);
+    const bool is_forward = action.op == Op::kForward;
+    if (!is_forward && !gives_input_gradient(action.op)) return;
+    hand_over(action, std::move(output), is_forward ? plan_.neighbors.successor : plan_.neighbors.predecessor,
+              is_forward ? arrived_activations_ : arrived_gradients_,
+              is_forward ? leaving_activations_ : leaving_gradients_);
   }
 
   /// Copies activations to the host's memory, or to the memory of the partner rank p-1-r.

@@ -74,7 +74,7 @@ struct Node {
   Level level = Level::kFamily;
   std::size_t index = 0;  ///< among those of its level
 
-  friend auto operator<=>(const Node&, const Node&) = default;
+  friend auto operator<=>(const Node&, const Node&) = default;  // NOLINT(modernize-use-nullptr): false alarm
 };
 
 struct CandidateOptions {
