@@ -1,6 +1,7 @@
 #pragma once
-// Two works of one rank that take turns: an overlapped pair of the schedule (schedules/phases.h). One of them computes.
-// Where it waits for other ranks it gives its turn away, so that its exchange goes on beside the other's compute.
+// The two actions of an overlapped pair (schedules/phases.h) are two works of one rank that take turns. One of them
+// computes. It gives its turn away where it waits for other ranks, so that its exchange goes on beside the other's
+// compute.
 //
 // The turns follow from the two works alone and never from time, so that all ranks of a group that have the same two
 // works start the group's collectives in the same order.

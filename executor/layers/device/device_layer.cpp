@@ -9,6 +9,7 @@
 #include "executor/layers/device/kernel_step.h"
 #include "executor/layers/device/loss_step.h"
 #include "executor/layers/device/tensor_exchange.h"
+#include "executor/layers/exchange_part.h"
 #include "kernels/cpu/images/image_sizes.h"
 #include "kernels/simt/attention/attention.h"
 #include "kernels/simt/experts/router.h"
@@ -107,21 +108,17 @@ void DeviceLayer::enqueue(const StepCall& of) const {
 }
 
 void DeviceLayer::enqueue_exchange(const StepCall& of) const {
-  switch (of.step.exchange()->group) {
-    case ExchangeGroup::kTensor:
+  switch (part_of(*of.step.exchange())) {
+    case ExchangePart::kTensorGroup:
       return enqueue_tensor_exchange(of);
-    case ExchangeGroup::kExpert:
+    case ExchangePart::kExpertGroup:
       return expert_exchange_->enqueue(of);
-    case ExchangeGroup::kContext:
-      break;
-  }
-  switch (of.step.exchange()->kind) {
-    case ExchangeKind::kAllToAll:
+    case ExchangePart::kHeads:
       return exchange_heads(of);
-    case ExchangeKind::kAllGather:
+    case ExchangePart::kPicks:
       return experts_->share_picks(of);
-    default:
-      return;  // attention passes keys and values round
+    case ExchangePart::kAttention:
+      return;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "executor/layers/exchange_part.h"
 #include "executor/layers/host/attention_step.h"
 #include "executor/layers/host/embedding_step.h"
 #include "executor/layers/host/expert_steps.h"
@@ -136,21 +137,17 @@ void CpuLayer::perform(const HostStep& of) const {
 }
 
 void CpuLayer::perform_exchange(const HostStep& of) const {
-  switch (of.step.exchange()->group) {
-    case ExchangeGroup::kTensor:
+  switch (part_of(*of.step.exchange())) {
+    case ExchangePart::kTensorGroup:
       return run_tensor_exchange(of);
-    case ExchangeGroup::kExpert:
+    case ExchangePart::kExpertGroup:
       return run_expert_exchange(of);
-    case ExchangeGroup::kContext:
-      break;
-  }
-  switch (of.step.exchange()->kind) {
-    case ExchangeKind::kAllToAll:
+    case ExchangePart::kHeads:
       return exchange_heads(of);
-    case ExchangeKind::kAllGather:
+    case ExchangePart::kPicks:
       return share_picks(of);
-    default:
-      return;  // attention passes keys and values round
+    case ExchangePart::kAttention:
+      return;
   }
 }
 

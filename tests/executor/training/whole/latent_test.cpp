@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <string_view>
 
 #include "executor/training/run.h"
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/training/every_schedule.h"
 
 namespace plumb::test {
 namespace {
@@ -37,19 +37,8 @@ TEST_CASE("latent attention over tensor, context and expert ranks gives the grad
 }
 
 TEST_CASE("it goes with every kind of schedule, with slices, sharded state and recomputation") {
-  const ModelValues expected = gradients_alone(8);
-  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "seq1f1b"}) {
-    const std::string_view schedule = name;
-    ScheduleParameters shape{.ranks = 2, .microbatches = 4};
-    if (schedule == "interleaved") shape.chunks = 2;
-    if (schedule == "seq1f1b") shape.slices = 2;
-    for (const Recompute rebuild : {Recompute::kNone, Recompute::kSelective, Recompute::kStage}) {
-      CAPTURE(name);
-      RunSpec spec = spec_over(latent_model(), name, shape, {.data = 2}, rebuild == Recompute::kStage ? 1 : 0);
-      spec.rebuild = rebuild;
-      CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
-    }
-  }
+  check_under_schedules(latent_model(), {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "seq1f1b"},
+                        gradients_alone(8));
 }
 
 TEST_CASE("biases of picks move by the loads of all ranks, the same in every layout, and go on from a checkpoint") {

@@ -3,11 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <string_view>
-
 #include "executor/training/run.h"
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/training/every_schedule.h"
 
 namespace plumb::test {
 namespace {
@@ -32,19 +31,9 @@ TEST_CASE("Mamba-2 over data and tensor ranks gives the gradients of one rank") 
 }
 
 TEST_CASE("Mamba-2 goes with every kind of schedule, with slices, sharded state and recomputation") {
-  const ModelValues expected = gradients_of(mamba2_alone(8));
-  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"}) {
-    const std::string_view schedule = name;
-    ScheduleParameters shape{.ranks = 2, .microbatches = 4};
-    if (schedule == "interleaved") shape.chunks = 2;
-    if (schedule == "seq1f1b") shape.slices = 2;
-    for (const Recompute rebuild : {Recompute::kNone, Recompute::kSelective, Recompute::kStage}) {
-      CAPTURE(name);
-      RunSpec spec = spec_over(mamba2_model(), name, shape, {.data = 2}, rebuild == Recompute::kStage ? 1 : 0);
-      spec.rebuild = rebuild;
-      CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
-    }
-  }
+  check_under_schedules(mamba2_model(),
+                        {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"},
+                        gradients_of(mamba2_alone(8)));
 }
 
 TEST_CASE("slices shorter than the convolution's taps give the gradients of whole sequences") {
