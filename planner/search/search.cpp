@@ -111,11 +111,23 @@ class Search {
 
   bool is_full() const { return std::ssize(rows_) >= options_.keep; }
 
-  /// Takes the rows that the queue begins with, and returns the first nodes behind them with which steps
-  /// have to be taken. The more steps were taken, the more nodes: few of them are looked at in vain.
-  std::vector<Node> next_batch() {
+  /// Returns how many nodes to look at together. The more steps were taken, the more: few are looked at in vain.
+  std::int64_t batch_size() const {
     constexpr std::int64_t kShareInVain = 16, kMost = 512;
-    const std::int64_t size = std::clamp<std::int64_t>(steps_ / kShareInVain, 1, kMost);
+    return std::clamp<std::int64_t>(steps_ / kShareInVain, 1, kMost);
+  }
+
+  /// Returns the nodes that the evaluations that are left allow, and counts their steps.
+  std::vector<Node> taken(std::vector<Node> batch) {
+    limit_evaluations(batch);
+    steps_ += std::ssize(batch);
+    return batch;
+  }
+
+  /// Takes the rows that the queue begins with, and returns the first nodes behind them with which steps have to be
+  /// taken.
+  std::vector<Node> next_batch() {
+    const std::int64_t size = batch_size();
     std::vector<Node> batch, later;
     std::set<std::uint32_t> families;  // that are no rows, in the order of their least value
     while (std::ssize(batch) + std::ssize(later) < size) {
@@ -138,23 +150,20 @@ class Search {
           later.push_back(*node);
         }
       } else {
-        // As many families as rows are wanted are looked at in any case, and of each the candidate of the least value.
+        // A row of each of so many families is wanted in any case: that of the family's least value.
         const bool first = families.insert(node->place[0]).second;
         const bool wanted = first && std::ssize(families) <= options_.keep - std::ssize(rows_);
         (known < Known::kPrivate || wanted ? batch : later).push_back(*node);
       }
     }
     waiting_.push(later);
-    limit_evaluations(batch);
-    steps_ += std::ssize(batch);
-    return batch;
+    return taken(std::move(batch));
   }
 
   /// Takes the rows of a front that the queue begins with, and returns the first nodes behind them with which steps
   /// have to be taken.
   std::vector<Node> next_of_front() {
-    constexpr std::int64_t kShareInVain = 16, kMost = 512;
-    const std::int64_t size = std::clamp<std::int64_t>(steps_ / kShareInVain, 1, kMost);
+    const std::int64_t size = batch_size();
     std::vector<Node> batch, later;
     while (std::ssize(batch) + std::ssize(later) < size) {
       const auto node = waiting_.take_first();
@@ -175,9 +184,7 @@ class Search {
       }
     }
     waiting_.push(later);
-    limit_evaluations(batch);
-    steps_ += std::ssize(batch);
-    return batch;
+    return taken(std::move(batch));
   }
 
   const Candidate& last_row() const { return candidates_[rows_.back().best]; }

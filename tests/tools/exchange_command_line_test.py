@@ -96,6 +96,7 @@ class Exchange(CommandLineTest):
         self.done("import", order, "--model", "llama-3-8b", "--cluster", "h100", "--global-batch", 128, "--seq", 8192, "--layout",
                   "dp=8,tp=1,cp=1,mbs=2,zero=1,recompute=full", "-o", again)
         self.assertEqual(self.json("simulate", again)["peak_activations"], self.json("simulate", plan)["peak_activations"])
+        self.assertIn(f"schedule={order}", self.done("import", order))
 
     def test_a_plan_needs_what_the_file_leaves_open(self):
         file = self.write("ds.json", '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}')
@@ -105,6 +106,7 @@ class Exchange(CommandLineTest):
 
     def test_bad_settings_are_a_sentence_with_their_place(self):
         self.refused(1, "import", self.folder / "absent.toml", says=["absent.toml", "no such file"])
+        self.refused(1, "import", self.plan(LAYOUTS["torchtitan"]), says=["a plan of Plumb's", "plumb export"])
         self.refused(1, "import", self.write("a.toml", "[a\n"), "--from", "torchtitan", says=["a.toml:1"])
         self.refused(1, "import", self.write("run.sh", "--tensor-model-parallel-size two"), "--from", "megatron", says=["run.sh", "tp"])
         self.refused(1, "import", self.write("r.sh", "--recompute-granularity full --recompute-method block"), "--from", "megatron",

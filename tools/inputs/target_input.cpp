@@ -11,6 +11,7 @@
 
 #include "planner/exchange/import_settings.h"
 #include "schedules/error.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/presets.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
@@ -45,6 +46,9 @@ TrainerSettings told_by_settings(const std::string& path, const std::string& tex
     const int count = target.form == form ? known_settings(target, settings) : 0;
     if (count > 0) known.emplace_back(count, std::move(target));
   }
+  if (known.empty() && is_of_kind(FileKind::kPlan, path))
+    throw InputError(fmt::format(
+        "{}: this is a plan of Plumb's: `plumb simulate` reads it, and `plumb export` writes it for a trainer", path));
   std::ranges::sort(known, std::greater{}, &std::pair<int, Target>::first);
   if (known.empty() || (known.size() > 1 && known[0].first == known[1].first)) {
     throw InputError(fmt::format("{}: its settings do not tell whose they are: name the target by --from, one of {}",

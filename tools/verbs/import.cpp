@@ -81,9 +81,9 @@ std::string question_of(const ImportedRun& run, const ImportArguments& arguments
   if (const std::string stack = or_open(arguments.question.stack, run.imported.stack.c_str()); !stack.empty())
     words += fmt::format(" --stack {}", stack);
   if (!arguments.question.fp8_recipe.empty()) words += fmt::format(" --fp8-recipe {}", arguments.question.fp8_recipe);
-  std::string layout = to_text(read.layout);
-  if (run.order) layout.replace(layout.find("1f1b"), 4, arguments.file);
-  return words + fmt::format(" --layout {}", layout);
+  LayoutRequest layout = read.layout;
+  if (run.order) layout.schedule = arguments.file;
+  return words + fmt::format(" --layout {}", to_text(layout));
 }
 
 /// Returns the names of what a plan needs and nobody has said.

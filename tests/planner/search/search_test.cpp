@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/search/bounds.h"
-#include "planner/search/fit_advisor.h"
 #include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
@@ -323,45 +322,6 @@ TEST_CASE("a model too large for every layout says by how much and what would do
   CHECK(contains(result.infeasible, "GiB"));
   CHECK(contains(result.infeasible, "device.memory_gib="));
   CHECK(contains(result.infeasible, "devices fit it"));
-}
-
-TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone") {
-  const ModelSpec model = preset_model("llama-3-8b");
-  Pricing pricing(model, preset_cluster("h100:16"), {.global_batch = 128, .sequence = 8192});
-  const Layout large{.data = 16, .microbatch = 2};
-  FitAdvisor free(pricing, {});
-  REQUIRE(free.shortfall_of(large));
-  const std::string advice = free.nearest_change(large);
-  REQUIRE(contains(advice, " fits"));
-  LayoutRequest changed = request_of(large);
-  const LayoutRequest change = parse_layout(advice.substr(0, advice.find(" fits")));
-  if (change.zero) changed.zero = change.zero;
-  if (change.recompute) changed.recompute = change.recompute;
-  if (change.microbatch) changed.microbatch = change.microbatch;
-  if (change.tensor) changed.tensor = change.tensor;
-  if (change.pipeline) changed.pipeline = change.pipeline;
-  if (change.data) changed.data = change.data;
-  CHECK(!free.shortfall_of(layout_of(changed)));
-  FitAdvisor bound(pricing, request_of(large));
-  CHECK(contains(bound.nearest_change(large), "device.memory_gib="));
-}
-
-TEST_CASE("where no change of one key fits, the fewest changes that do are advised") {
-  ClusterSpec cluster = round_cluster(1);
-  Pricing roomy(small_gpt(), cluster, {.global_batch = 16, .sequence = 256});
-  const Layout large{.microbatch = 16};
-  const auto peak = [&](const std::string& keys) {
-    Layout layout = large;
-    const LayoutRequest request = parse_layout(keys);
-    layout.microbatch = request.microbatch.value_or(layout.microbatch);
-    layout.recompute = request.recompute.value_or(layout.recompute);
-    return FitAdvisor(roomy, {}).peak_bytes(layout, FitAdvisor(roomy, {}).price(layout));
-  };
-  REQUIRE(peak("recompute=full,mbs=8") < std::min(peak("recompute=full"), peak("mbs=8")));
-  cluster.device.memory_bytes = cluster.device.reserved_bytes + peak("recompute=full,mbs=8");
-  Pricing tight(small_gpt(), cluster, roomy.training());
-  FitAdvisor advisor(tight, parse_layout_space("mbs=16|8"));
-  CHECK(advisor.nearest_change(large) == "recompute=full,mbs=8 fits");
 }
 
 TEST_CASE("the same question has the same answer on any number of threads, also where a budget ends it") {
