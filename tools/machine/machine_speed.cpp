@@ -43,25 +43,34 @@ std::string speed_text(const std::optional<MachineSpeed>& speed) {
 
 }  // namespace
 
-std::optional<MachineSpeed> machine_speed(const ClusterSpec& cluster, int busy_ranks, Seconds budget) {
-  use_one_blas_thread();
-  std::vector<KernelCall> calls;
-  std::map<std::pair<std::string, std::vector<std::int64_t>>, Seconds> calibrated;
-  for (const KernelKind kind : kWatched)
-    for (const KernelSample& sample : spread(samples_of(cluster, kernel_name(kind), busy_ranks))) {
-      if (sample.busy_ranks != busy_ranks) continue;
-      calls.push_back(kernel_call(kind, sample.shape));
-      calibrated[{sample.kernel, sample.shape}] = sample.median;
-    }
-  if (calls.empty()) return std::nullopt;
+std::optional<MachineSpeed> speed_between(std::span<const KernelSample> calibrated,
+                                          std::span<const KernelSample> measured) {
+  std::map<std::pair<std::string, std::vector<std::int64_t>>, Seconds> before;
+  for (const KernelSample& sample : calibrated) before[{sample.kernel, sample.shape}] = sample.median;
   double logarithms = 0;
   int count = 0;
-  for (const KernelSample& sample : measure_kernels(std::move(calls), busy_ranks, budget)) {
-    logarithms += std::log(calibrated.at({sample.kernel, sample.shape}) / sample.median);
+  for (const KernelSample& sample : measured) {
+    const auto found = before.find({sample.kernel, sample.shape});
+    if (found == before.end()) continue;
+    logarithms += std::log(found->second / sample.median);
     ++count;
   }
   if (count == 0) return std::nullopt;
   return MachineSpeed{std::exp(logarithms / count), count};
+}
+
+std::optional<MachineSpeed> machine_speed(const ClusterSpec& cluster, int busy_ranks, Seconds budget) {
+  use_one_blas_thread();
+  std::vector<KernelCall> calls;
+  std::vector<KernelSample> calibrated;
+  for (const KernelKind kind : kWatched)
+    for (const KernelSample& sample : spread(samples_of(cluster, kernel_name(kind), busy_ranks))) {
+      if (sample.busy_ranks != busy_ranks) continue;
+      calls.push_back(kernel_call(kind, sample.shape));
+      calibrated.push_back(sample);
+    }
+  if (calls.empty()) return std::nullopt;
+  return speed_between(calibrated, measure_kernels(std::move(calls), busy_ranks, budget));
 }
 
 nlohmann::ordered_json to_json(const MachineState& state) {

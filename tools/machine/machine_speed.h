@@ -2,6 +2,7 @@
 // The speed of this machine against that at its calibration. It is printed beside a measurement, and corrects nothing.
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,6 +17,11 @@ struct MachineSpeed {
   double ratio = 1;  ///< geometric mean of calibrated over measured times; below 1 the machine is slower
   int kernels = 0;
 };
+
+/// Compares two measurements of the same kernels; they are told apart by kernel and shape. Returns nothing if no kernel
+/// was measured twice.
+std::optional<MachineSpeed> speed_between(std::span<const KernelSample> calibrated,
+                                          std::span<const KernelSample> measured);
 
 /// Measures a few of the cluster's kernel samples again, under the same conditions (executor/measure/measure.h), in
 /// about `budget`. Returns nothing if the cluster has no sample of 0.1 to 3 ms for so many busy ranks.
