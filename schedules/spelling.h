@@ -10,6 +10,9 @@ namespace plumb { inline namespace schedules {
 /// Returns the ASCII letters and digits of `text` alone, in lower case.
 std::string letters_and_digits(std::string_view text);
 
+/// Returns the text with its ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 struct Spelling {
   std::string_view text;  ///< letters and digits only, in lower case
   std::string_view means;

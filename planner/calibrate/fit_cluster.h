@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/calibrate/nccl_tests_log.h"
-#include "planner/calibrate/training_log.h"
+#include "planner/logs/nccl_tests_log.h"
+#include "planner/logs/training_log.h"
 #include "planner/search/plan.h"
 #include "planner/spec/cluster_spec.h"
 #include "traces/measurement.h"

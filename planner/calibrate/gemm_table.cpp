@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "kernels/layer.h"
-#include "planner/calibrate/text_lines.h"
+#include "planner/logs/text_lines.h"
 #include "schedules/error.h"
 #include "schedules/forms/whole_number.h"
 #include "schedules/units.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "planner/calibrate/machine_topology.h"
-#include "planner/calibrate/text_lines.h"
+#include "planner/logs/text_lines.h"
 #include "schedules/error.h"
 #include "schedules/forms/whole_number.h"
 

@@ -1,4 +1,4 @@
-#include "planner/score/time_components.h"
+#include "planner/evaluate/time_components.h"
 
 #include <algorithm>
 #include <tuple>

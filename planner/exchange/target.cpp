@@ -80,6 +80,24 @@ TargetConflict conflict_from(StrictObject object) {
   return conflict;
 }
 
+std::map<std::string, std::string, std::less<>> names_from(StrictObject& object, std::string_view key) {
+  std::map<std::string, std::string, std::less<>> names;
+  if (!object.has(key)) return names;
+  for (const auto& [name, value] : object.raw(key).items()) names[name] = value.get<std::string>();
+  return names;
+}
+
+LoggedForm logged_from(StrictObject object) {
+  LoggedForm form{.begin = object.text("begin"), .end = object.text_or("end", "")};
+  form.renamed = names_from(object, "renamed");
+  form.negated = names_from(object, "negated");
+  form.only_with = names_from(object, "only_with");
+  form.unless_equal = names_from(object, "unless_equal");
+  form.facts = names_from(object, "facts");
+  object.finish();
+  return form;
+}
+
 template <class Item>
 std::vector<Item> list_of(StrictObject& object, std::string_view key, Item (*read)(StrictObject)) {
   std::vector<Item> items;
@@ -134,6 +152,7 @@ Target parse_target(std::string_view text, const std::string& file) {
   Target target{.name = object.text("name"), .note = object.text("note"), .source = object.text("source")};
   target.form = form_named(object.choice("form", {"arguments", "json", "python", "toml", "yaml"}));
   target.launch = object.text("launch");
+  if (object.has("logged")) target.logged = logged_from(object.object("logged"));
   for (StrictObject stack : object.objects("stacks")) {
     std::string name = stack.text("stack");
     target.stacks.emplace_back(std::move(name), when_of(stack));

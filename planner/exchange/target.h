@@ -9,6 +9,8 @@
 //    "implied": [{"fact": "bucket_mib", "is": 0, "because": "its buckets are its own"}],
 //    "unsaid": [{"facts": ["model"], "say": "..."}]}
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,12 +72,26 @@ struct TargetConflict {
   std::string say;
 };
 
+/// How a trainer prints its settings at the top of a log.
+struct LoggedForm {
+  std::string begin;  ///< text of the line before the first; of trainers with JSON, the text in front of its brace
+  std::string end;    ///< text of the line behind the last, of trainers with arguments
+  // By the name under which an argument is printed:
+  std::map<std::string, std::string, std::less<>> renamed;       ///< key, where it is not "--" and the name
+  std::map<std::string, std::string, std::less<>> negated;       ///< key that is given where False is printed
+  std::map<std::string, std::string, std::less<>> only_with;     ///< the argument without which it says nothing
+  std::map<std::string, std::string, std::less<>> unless_equal;  ///< the argument whose value is its default
+  std::map<std::string, std::string, std::less<>>
+      facts;  ///< fact, of those that are no arguments and printed with them
+};
+
 struct Target {
   std::string name;
   std::string note;    ///< the file that is written
   std::string source;  ///< where its keys are documented
   SettingsForm form = SettingsForm::kJson;
-  std::string launch;  ///< the command that a launcher starts, with {file}
+  std::optional<LoggedForm> logged;  ///< nothing: it does not print them, or in no form that is read
+  std::string launch;                ///< the command that a launcher starts, with {file}
   /// The stack that its runs have (spec/stack_spec.h); the first entry whose condition holds counts. Empty: none is
   /// described.
   std::vector<std::pair<std::string, std::optional<FactCondition>>> stacks;

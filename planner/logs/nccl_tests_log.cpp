@@ -1,4 +1,4 @@
-#include "planner/calibrate/nccl_tests_log.h"
+#include "planner/logs/nccl_tests_log.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/calibrate/text_lines.h"
+#include "planner/logs/text_lines.h"
 #include "schedules/error.h"
 #include "schedules/forms/whole_number.h"
 #include "schedules/units.h"

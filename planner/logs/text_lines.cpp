@@ -1,4 +1,4 @@
-#include "planner/calibrate/text_lines.h"
+#include "planner/logs/text_lines.h"
 
 #include <algorithm>
 #include <string>

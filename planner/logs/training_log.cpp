@@ -1,14 +1,12 @@
-#include "planner/calibrate/training_log.h"
+#include "planner/logs/training_log.h"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/calibrate/text_lines.h"
+#include "planner/logs/text_lines.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -24,14 +22,15 @@ struct LogForm {
   std::string_view memory_key;  ///< text in front of the reserved memory; empty: it is not printed
   double memory_scale = 1;      ///< factor to bytes
   bool is_short = false;        ///< numbers such as 11.5K
+  std::string_view batch_key;   ///< text in front of the step's samples; empty: they are not printed
 };
 
 constexpr double kMebi = 1024.0 * 1024, kGibi = 1024.0 * 1024 * 1024;
 constexpr std::array kForms = {
     LogForm{"Megatron-LM", "consumed samples:", "elapsed time per iteration (ms):", LogUnit::kSeconds, 1e-3,
-            "max reserved:", kMebi},
+            "max reserved:", kMebi, false, "global batch size:"},
     LogForm{"Megatron-DeepSpeed", "consumed samples:", "elapsed time per iteration (s):", LogUnit::kSeconds, 1,
-            "max reserved:", kMebi},
+            "max reserved:", kMebi, false, "global batch size:"},
     LogForm{"NeMo", "", "train_step_timing in s", LogUnit::kSeconds, 1, "max reserved:", kMebi},
     LogForm{"torchtitan", "loss:", "tps:", LogUnit::kTokensPerSecondOfDevice, 1, "memory:", kGibi},
     LogForm{"nanotron", "iteration:", "elapsed_time_per_iteration_ms:", LogUnit::kSeconds, 1e-3,
@@ -68,17 +67,6 @@ bool is_step(const LogForm& form, std::string_view line) {
   return contains(line, form.mark.empty() ? form.key : form.mark);
 }
 
-/// Returns the form of which a line has both the mark and the key; null if there is none.
-const LogForm* form_of(std::string_view text) {
-  std::vector<std::string> lines;
-  for (const std::string_view line : lines_of(text)) lines.push_back(with_single_blanks(line));
-  const auto it = std::ranges::find_if(kForms, [&](const LogForm& form) {
-    return std::ranges::any_of(
-        lines, [&](const std::string& line) { return is_step(form, line) && contains(line, form.key); });
-  });
-  return it == kForms.end() ? nullptr : &*it;
-}
-
 /// Returns the number behind the key and the separator between the two.
 std::optional<double> value_behind(const LogForm& form, std::string_view line, std::string_view key) {
   const std::size_t at = line.find(key);
@@ -101,31 +89,14 @@ std::optional<double> value_behind(const LogForm& form, std::string_view line, s
   }
 }
 
-/// Returns the value of a step's line, which must be there.
-double value_of(const LogForm& form, std::string_view line, const std::string& file, std::size_t number) {
-  const std::optional<double> value = value_behind(form, line, form.key);
-  if (!value)
-    fail_at_line(file, number, fmt::format("the step has no \"{}\": the log was cut, copy it whole", form.key));
-  if (!(*value > 0)) fail_at_line(file, number, fmt::format("\"{}\" is {}: drop the step", form.key, *value));
-  return *value * form.scale;
+/// Returns why the value of a step cannot be taken; empty if it can.
+std::string fault_of(const LogForm& form, const std::optional<double>& value) {
+  if (!value) return fmt::format("the step has no \"{}\": the log was cut, copy it whole", form.key);
+  if (!(*value > 0)) return fmt::format("\"{}\" is {}: drop the step", form.key, *value);
+  return {};
 }
 
 }  // namespace
-
-MedianEstimate median_of(std::vector<double> values) {
-  if (values.empty()) return {};
-  constexpr double kMedianOverMean = 1.2533;  // sqrt(pi / 2)
-  const auto count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  MedianEstimate estimate{.observations = static_cast<int>(values.size())};
-  estimate.value = (values[middle] + values[values.size() % 2 == 1 ? middle : middle - 1]) / 2;
-  if (values.size() > 1) estimate.standard_error = kMedianOverMean * std::sqrt(squares / (count - 1) / count);
-  return estimate;
-}
 
 MedianEstimate step_seconds(const TrainingLog& log, const LoggedStep& step) {
   std::vector<double> seconds;
@@ -140,7 +111,11 @@ MedianEstimate step_seconds(const TrainingLog& log, const LoggedStep& step) {
 }
 
 bool is_training_log(std::string_view text) {
-  return form_of(text) != nullptr;
+  return std::ranges::any_of(lines_of(text), [](std::string_view padded) {
+    const std::string line = with_single_blanks(padded);
+    return std::ranges::any_of(kForms,
+                               [&](const LogForm& form) { return is_step(form, line) && contains(line, form.key); });
+  });
 }
 
 std::string training_log_frameworks() {
@@ -151,24 +126,52 @@ std::string training_log_frameworks() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-TrainingLog parse_training_log(std::string_view text, const std::string& file) {
-  const LogForm* form = form_of(text);
-  if (form == nullptr) {
-    fail_at_line(file, 0, fmt::format("the log has no step: give one of {} with some", training_log_frameworks()));
+TrainingLogReader::TrainingLogReader(std::string file) : file_(std::move(file)), found_(kForms.size()) {}
+
+void TrainingLogReader::take(std::string_view padded) {
+  const std::string line = with_single_blanks(padded);
+  for (std::size_t i = 0; i < kForms.size(); ++i) {
+    const LogForm& form = kForms[i];
+    Found& found = found_[i];
+    if (is_step(form, line)) {
+      const std::optional<double> value = value_behind(form, line, form.key);
+      const std::string fault = fault_of(form, value);
+      found.has_step |= contains(line, form.key);
+      if (fault.empty()) {
+        found.values.push_back(*value * form.scale);
+      } else if (found.fault.empty()) {
+        found.fault = fault, found.fault_line = line_;
+      }
+      if (const auto batch = form.batch_key.empty() ? std::nullopt : number_behind(line, form.batch_key))
+        found.global_batch = static_cast<std::int64_t>(*batch);
+    }
+    if (form.memory_key.empty()) continue;
+    if (const auto memory = value_behind(form, line, form.memory_key))
+      found.reserved_bytes = std::max(found.reserved_bytes, *memory * form.memory_scale);
   }
-  TrainingLog log{.framework = std::string(form->framework), .file = file, .unit = form->unit};
-  double reserved = 0;
-  const std::vector<std::string_view> lines = lines_of(text);
-  for (std::size_t number = 0; number < lines.size(); ++number) {
-    const std::string line = with_single_blanks(lines[number]);
-    if (is_step(*form, line)) log.values.push_back(value_of(*form, line, file, number));
-    if (form->memory_key.empty()) continue;
-    if (const auto memory = value_behind(*form, line, form->memory_key))
-      reserved = std::max(reserved, *memory * form->memory_scale);
-  }
+  ++line_;
+}
+
+TrainingLog TrainingLogReader::finish() const {
+  const auto it = std::ranges::find_if(found_, &Found::has_step);
+  if (it == found_.end())
+    fail_at_line(file_, 0, fmt::format("the log has no step: give one of {} with some", training_log_frameworks()));
+  if (!it->fault.empty()) fail_at_line(file_, it->fault_line, it->fault);
+  const LogForm& form = kForms[static_cast<std::size_t>(it - found_.begin())];
+  TrainingLog log{.framework = std::string(form.framework),
+                  .file = file_,
+                  .unit = form.unit,
+                  .values = it->values,
+                  .global_batch = it->global_batch};
   if (log.values.size() > 1) log.values.erase(log.values.begin());
-  if (reserved > 0) log.reserved_bytes = static_cast<std::int64_t>(reserved);
+  if (it->reserved_bytes > 0) log.reserved_bytes = static_cast<std::int64_t>(it->reserved_bytes);
   return log;
+}
+
+TrainingLog parse_training_log(std::string_view text, const std::string& file) {
+  TrainingLogReader reader(file);
+  for (const std::string_view line : lines_of(text)) reader.take(line);
+  return reader.finish();
 }
 
 }}  // namespace plumb::planner

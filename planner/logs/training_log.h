@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/logs/median_estimate.h"
+
 namespace plumb { inline namespace planner {
 
 /// The unit of a log's numbers: seconds of a step, or steps, samples or tokens (of one device) a second.
@@ -27,15 +29,8 @@ struct TrainingLog {
   LogUnit unit = LogUnit::kSeconds;
   std::vector<double> values;  ///< one for each printed step
   std::optional<std::int64_t> reserved_bytes;
+  std::optional<std::int64_t> global_batch;  ///< samples of the last step, where the log prints them
 };
-
-/// A median and one standard error of it: 1.2533 s / sqrt(n), the large-sample error for normal noise.
-struct MedianEstimate {
-  double value = 0;
-  std::optional<double> standard_error;  ///< nothing for one observation
-  int observations = 0;
-};
-MedianEstimate median_of(std::vector<double> values);
 
 /// The size of a step of the run.
 struct LoggedStep {
@@ -53,8 +48,34 @@ bool is_training_log(std::string_view text);
 /// Returns the frameworks whose logs are read: "Megatron-LM, NeMo, ...".
 std::string training_log_frameworks();
 
-/// Reads a log. Throws SpecError "FILE:LINE: ..." if a step's line ends before its time (the log was cut), a time is
-/// not above 0, or there is no step.
+/// Reads a log line by line, so that a long one is never held whole. It keeps a number for each step, and no line.
+class TrainingLogReader {
+ public:
+  explicit TrainingLogReader(std::string file);
+
+  /// Takes the next line, without its end.
+  void take(std::string_view line);
+
+  /// Returns what the lines said. Throws SpecError "FILE:LINE: ..." if a step's line ends before its time (the log was
+  /// cut), a time is not above 0, or there is no step.
+  TrainingLog finish() const;
+
+ private:
+  /// The finds of one framework's form in the lines.
+  struct Found {
+    bool has_step = false;  ///< some line has both the form's mark and its key
+    std::vector<double> values;
+    double reserved_bytes = 0;
+    std::optional<std::int64_t> global_batch;
+    std::string fault;  ///< of the first step that cannot be read; empty: all can
+    std::size_t fault_line = 0;
+  };
+  std::string file_;
+  std::size_t line_ = 0;
+  std::vector<Found> found_;  ///< [form]
+};
+
+/// Reads a log that is at hand as a whole.
 TrainingLog parse_training_log(std::string_view text, const std::string& file);
 
 }}  // namespace plumb::planner

@@ -12,6 +12,7 @@
 #include "planner/search/whatif.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/spelling.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -39,9 +40,7 @@ std::string group_of(const ReadyRow& row, const RowQuestion& question, Holdout h
   if (holdout == Holdout::kEachFamily) {
     const std::string& name = question.model.name;
     const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
-    std::string family(name.begin(), std::ranges::find_if_not(name, letter));
-    std::ranges::transform(family, family.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return family;
+    return lower_case(std::string(name.begin(), std::ranges::find_if_not(name, letter)));
   }
   if (holdout == Holdout::kLayout) return fmt::format("{} on {}", to_text(question.layout), question.cluster.devices);
   json model = to_json(question.model);

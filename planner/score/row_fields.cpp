@@ -19,12 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 bool has(const std::string& text, std::string_view word) {
   return text.find(word) != std::string::npos;
 }
@@ -115,7 +109,7 @@ std::string text_at(const json& row, std::string_view path) {
 }
 
 std::optional<Precision> precision_in(std::string_view text) {
-  const std::string name = lower(text);
+  const std::string name = lower_case(text);
   if (has(name, "nvfp4")) return Precision::kNvfp4;
   if (has(name, "fp4")) return std::nullopt;  // MXFP4 and others
   if (has(name, "fp8") || has(name, "float8")) return Precision::kFp8;
@@ -128,7 +122,7 @@ std::optional<Precision> precision_in(std::string_view text) {
 }
 
 std::optional<Recompute> recompute_in(std::string_view text) {
-  const std::string name = lower(text);
+  const std::string name = lower_case(text);
   if (name.starts_with("none")) return Recompute::kNone;
   if (name.starts_with("selective") || has(name, "sac")) return Recompute::kSelective;
   if (name.starts_with("full")) return Recompute::kFull;
@@ -136,7 +130,7 @@ std::optional<Recompute> recompute_in(std::string_view text) {
 }
 
 std::string schedule_in(std::string_view text, int chunks) {
-  const std::string name = lower(text);
+  const std::string name = lower_case(text);
   if (name.empty() || name == "none" || name == "1f1b") return chunks > 1 ? "interleaved" : "1f1b";
   if (has(name, "interleaved") || name.starts_with("1f1b-i")) return "interleaved";
   if (name.starts_with("zb-1p") || name.starts_with("zb-h1")) return "zb-h1";
@@ -148,11 +142,11 @@ std::optional<int> zero_stage_in(const json& row) {
   for (const char* key : {"zero", "zero_equiv"}) {
     if (const auto stage = integer_at(row, key)) return static_cast<int>(std::clamp<std::int64_t>(*stage, 0, 3));
   }
-  const std::string zero = lower(text_at(row, "zero"));
+  const std::string zero = lower_case(text_at(row, "zero"));
   if (has(zero, "distributed optimizer")) return 1;
   if (has(zero, "fsdp")) return has(zero, "not resharded") ? 2 : 3;
   if (const auto digit = zero.find_first_of("0123"); digit != std::string::npos) return zero[digit] - '0';
-  const std::string sharding = lower(text_at(row, "sharding"));
+  const std::string sharding = lower_case(text_at(row, "sharding"));
   if (has(sharding, "full_shard") || has(sharding, "hybrid_shard") || has(sharding, "fsdp")) return 3;
   if (has(sharding, "shard_grad_op")) return 2;
   if (integer_at(row, "fsdp").value_or(0) > 0 || value_at(row, "fsdp") == json(true)) return 3;
@@ -162,7 +156,7 @@ std::optional<int> zero_stage_in(const json& row) {
 }
 
 std::string device_preset_in(std::string_view hardware) {
-  const std::string name = lower(hardware);
+  const std::string name = lower_case(hardware);
   for (const char* other : {"gb200", "gb300", "gh200"}) {
     if (has(name, other)) return {};
   }
@@ -192,7 +186,7 @@ std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices)
   if (found.empty()) return std::nullopt;
   const double rate = whole_number<double>(found[1]).value_or(0) * kGigabit;
   if (rate == 0) return std::nullopt;
-  if (lower(found[4]) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
+  if (lower_case(found[4]) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
   return PrintedNetwork{.nics = devices, .node_bytes_per_second = devices * rate};
 }
 

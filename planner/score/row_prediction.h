@@ -8,7 +8,7 @@
 
 #include "planner/score/measured_quantities.h"
 #include "planner/score/row_mapping.h"
-#include "planner/score/time_components.h"
+#include "planner/evaluate/time_components.h"
 
 namespace plumb { inline namespace planner {
 

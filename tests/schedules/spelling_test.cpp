@@ -21,4 +21,8 @@ TEST_CASE("a spelling means what the first entry of its text does") {
   CHECK(meaning({}, "afab").empty());
 }
 
+TEST_CASE("letters become lower case, and all else stays") {
+  CHECK(lower_case("Sm90_GEMM-x\xC3\x84") == "sm90_gemm-x\xC3\x84");
+}
+
 }  // namespace plumb::test

@@ -9,11 +9,12 @@ namespace plumb { inline namespace tools {
 void add_plan(CLI::App& app, Chosen& chosen);
 void add_simulate(CLI::App& app, Chosen& chosen);
 void add_plan_readers(CLI::App& app, Chosen& chosen);  ///< memory, whatif
-void add_exchange(CLI::App& app, Chosen& chosen);      ///< export, import
+void add_exchange(CLI::App& app, Chosen& chosen);      ///< export, compare, import
 void add_schedule(CLI::App& app, Chosen& chosen);
 void add_hardware(CLI::App& app, Chosen& chosen);  ///< run, validate
 void add_calibrate(CLI::App& app, Chosen& chosen);
 void add_partition(CLI::App& app, Chosen& chosen);
 void add_score(CLI::App& app, Chosen& chosen);
+void add_about(CLI::App& app, Chosen& chosen);  ///< help, completion, man
 
 }}  // namespace plumb::tools

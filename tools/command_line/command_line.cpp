@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -9,12 +10,14 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/command_line/add_verbs.h"
+#include "tools/command_line/help_page.h"
 #include "tools/command_line/option_values.h"
 #include "tools/command_line/report_fault.h"
 #include "tools/command_line/usage_fault.h"
 #include "tools/io/console.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -39,6 +42,12 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = add_verb(*group, chosen, "info", "what a Chrome trace adds up to", arguments, trace_info_verb);
   verb->add_option("trace", arguments->file, "a trace file")->required();
   add_json(verb, arguments->json);
+  const auto two = std::make_shared<TraceCompareArguments>();
+  verb = add_verb(*group, chosen, "compare", "how one timeline of a schedule differs from another, and why", two,
+                  trace_compare_verb);
+  verb->add_option("first", two->first, "a trace of Plumb's, which stands as predicted")->required();
+  verb->add_option("second", two->second, "a trace of the same schedule, which stands as measured")->required();
+  add_json(verb, two->json);
 }
 
 int parse_and_run(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
@@ -68,9 +77,14 @@ int run_command_line(int argc, char** argv) {
       "off "
       "the prediction was.",
       "plumb"};
+  app.formatter_fn([](const CLI::App* verb, const std::string&, CLI::AppFormatMode) {
+    return help_page(*verb, terminal_draw_options().width);
+  });
+  app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   app.footer(kCountsRead);
+  if (const std::optional<int> width = terminal_width()) fold_tables_at(*width);
   Chosen chosen;
   add_presets(app, chosen);
   add_plan(app, chosen);
@@ -83,6 +97,7 @@ int run_command_line(int argc, char** argv) {
   add_calibrate(app, chosen);
   add_trace(app, chosen);
   add_partition(app, chosen);
+  add_about(app, chosen);
   require_numbers(app);
   try {
     return parse_and_run(app, chosen, argc, argv);

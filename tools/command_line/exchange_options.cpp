@@ -22,6 +22,16 @@ void add_exchange(CLI::App& app, Chosen& chosen) {
   to->add_option("--slurm", out->slurm, "write a script that starts the trainer with that file under Slurm");
   add_json(to, out->json);
 
+  const auto measured = std::make_shared<CompareArguments>();
+  CLI::App* with =
+      add_verb(app, chosen, "compare", "hold a run's log against its plan, and say what explains the difference",
+               measured, compare_verb);
+  with->add_option("plan", measured->plan, "the plan that the run followed")->required();
+  with->add_option("files", measured->files,
+                   "the log of the training program, or profiles of PyTorch's profiler, one a rank")
+      ->required();
+  add_json(with, measured->json);
+
   const auto in = std::make_shared<ImportArguments>();
   CLI::App* from =
       add_verb(app, chosen, "import", "read the layout of a run from its trainer's settings", in, import_verb);

@@ -7,39 +7,13 @@
 #include <CLI/CLI.hpp>
 
 #include "schedules/nearest_name.h"
+#include "tools/command_line/command_tree.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
-std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_name().empty(); });
-}
-
-const CLI::App* verb_named(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* verb : verbs_of(app)) {
-    if (verb->get_name() == name) return verb;
-  }
-  return nullptr;
-}
-
-/// Returns the name of a verb with its parents: "plumb schedule show".
-std::string full_name(const CLI::App& app) {
-  const CLI::App* parent = app.get_parent();
-  return parent == nullptr ? app.get_name() : fmt::format("{} {}", full_name(*parent), app.get_name());
-}
-
-/// Returns the names with their dashes.
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
 bool has_option(const CLI::App& app, const std::string& name) {
-  return std::ranges::any_of(option_names(app), [&](const std::string& known) { return known == name; });
+  return option_named(app, name) != nullptr;
 }
 
 /// Appends the verbs, at any depth, that have an option of that name.

@@ -115,6 +115,7 @@ struct SimulateArguments {
   std::string meshes;    ///< meshes of the pipeline ranks, "tp2,dp2"; empty: the layout's
   std::string reshard;   ///< with `meshes`: direct, all-gather, broadcast; empty: the fastest
   std::string trace;
+  std::string html;
   bool draw = false;
   bool json = false;
 };
@@ -151,6 +152,13 @@ struct WhatifArguments {
   std::vector<std::string> vary;  ///< KEY=a,b,c
   bool replan = false;
   std::string csv;
+  bool json = false;
+};
+
+/// A run that was measured, beside its plan.
+struct CompareArguments {
+  std::string plan;
+  std::vector<std::string> files;  ///< the log that the run printed, or profiles of its ranks
   bool json = false;
 };
 
@@ -295,6 +303,13 @@ struct CalibrateArguments {
 
 struct TraceArguments {
   std::string file;
+  bool json = false;
+};
+
+/// Two timelines of one schedule.
+struct TraceCompareArguments {
+  std::string first;
+  std::string second;
   bool json = false;
 };
 

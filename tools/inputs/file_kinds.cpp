@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/calibrate/nccl_tests_log.h"
+#include "planner/logs/nccl_tests_log.h"
 #include "schedules/forms/strict_json.h"
 #include "tools/io/files.h"
 

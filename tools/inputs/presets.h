@@ -1,5 +1,5 @@
 #pragma once
-// The build puts the JSON files of tools/specs and a text to train on into the binary (specs/embed.py).
+// The build puts the JSON files of tools/specs, the parts of pages and a text to train on into the binary (specs/embed.py).
 
 #include <string_view>
 #include <vector>
@@ -7,10 +7,10 @@
 namespace plumb { inline namespace tools {
 
 struct Preset {
-  enum class Kind { kModel, kCluster, kStack, kMapping, kTarget, kErrorBars, kText };
+  enum class Kind { kModel, kCluster, kStack, kMapping, kTarget, kErrorBars, kPage, kText };
   Kind kind;
-  std::string_view name;  ///< the file's name without its ending
-  std::string_view text;  ///< JSON in Plumb's own form; a text as it is
+  std::string_view name;  ///< the file's name without its ending; with it for parts of pages
+  std::string_view text;  ///< JSON in Plumb's own form; other texts as they are
 };
 
 /// Returns all presets, ordered by path, and so by name within a kind.

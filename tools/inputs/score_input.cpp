@@ -39,6 +39,7 @@ ScoreLibrary embedded_library() {
         break;
       case Preset::Kind::kTarget:
       case Preset::Kind::kErrorBars:
+      case Preset::Kind::kPage:
       case Preset::Kind::kText:
         break;
     }

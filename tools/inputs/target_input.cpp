@@ -10,10 +10,12 @@
 #include <fmt/ranges.h>
 
 #include "planner/exchange/import_settings.h"
+#include "planner/exchange/logged_settings.h"
 #include "schedules/error.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/presets.h"
 #include "tools/io/files.h"
+#include "tools/io/line_file.h"
 #include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
@@ -65,6 +67,7 @@ std::vector<std::string> target_names() {
     if (preset.kind == Preset::Kind::kTarget) names.emplace_back(preset.name);
   }
   names.emplace_back(kTorchCsv);
+  names.emplace_back(kChakra);
   return names;
 }
 
@@ -75,9 +78,21 @@ Target target_input(const std::string& name) {
   throw UsageError(fmt::format("there is no target \"{}\": give {}", name, fmt::join(target_names(), ", ")));
 }
 
+std::optional<TrainerSettings> logged_settings_input(const std::string& path) {
+  LoggedSettingsReader reader(all_targets());
+  read_lines(path, [&](std::string_view line) { reader.take(line); });
+  std::optional<LoggedSettings> found = reader.finish();
+  if (!found) return std::nullopt;
+  return TrainerSettings{
+      .target = std::move(found->target), .settings = std::move(found->settings), .facts = std::move(found->facts)};
+}
+
 TrainerSettings trainer_settings_input(const std::string& path, const std::string& name) {
   std::optional<Target> target;
   if (!name.empty()) target = target_input(name);
+  if (form_by_ending(path) == SettingsForm::kArguments) {
+    if (std::optional<TrainerSettings> logged = logged_settings_input(path)) return std::move(*logged);
+  }
   const std::string text = read_text_file(path);
   if (!target) return told_by_settings(path, text);
   Settings settings = read_settings(target->form, text, path);

@@ -1,6 +1,7 @@
 #pragma once
 // Trainers to which plans are handed (planner/exchange/target.h), by name or by the file that they read.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,9 @@
 
 namespace plumb { inline namespace tools {
 
-/// The targets besides those of the presets: the order of a schedule, in PyTorch's CSV.
+/// The targets besides those of the presets: the order of a schedule in PyTorch's CSV, and execution traces.
 inline constexpr const char* kTorchCsv = "torch-csv";
+inline constexpr const char* kChakra = "chakra";
 
 /// Returns the names of all targets.
 std::vector<std::string> target_names();
@@ -22,9 +24,13 @@ Target target_input(const std::string& name);
 struct TrainerSettings {
   Target target;
   Settings settings;
+  Facts facts;  ///< what a log says of its run besides
 };
 
-/// Reads a trainer's file. `name` is its target; empty: the one with most of the file's settings in its table. Throws
+/// Returns the settings that a log printed; nothing if it printed none.
+std::optional<TrainerSettings> logged_settings_input(const std::string& path);
+
+/// Reads a trainer's file, or the log of its run. `name` is its target; empty: the one with most of the file's settings in its table. Throws
 /// InputError with the place if the file cannot be read, or if its target cannot be told.
 TrainerSettings trainer_settings_input(const std::string& path, const std::string& name);
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -31,12 +32,26 @@ void print_to_stderr(std::string_view text) {
                   std::strerror(error)));
 }
 
+/// True for a terminal that knows no escapes: an editor's shell, a log.
+bool is_dumb_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return terminal == nullptr || *terminal == '\0' || std::string_view(terminal) == "dumb";
+}
+
 }  // namespace
 
-DrawOptions terminal_draw_options() {
+std::optional<int> terminal_width() {
   winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
-  return {.width = size.ws_col, .color = true};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return std::nullopt;
+  return size.ws_col;
+}
+
+DrawOptions terminal_draw_options() {
+  const std::optional<int> width = terminal_width();
+  if (!width) return {};
+  const char* no_color = std::getenv("NO_COLOR");
+  return {.width = *width, .color = (no_color == nullptr || *no_color == '\0') && !is_dumb_terminal()};
 }
 
 void open_standard_streams() {
@@ -60,7 +75,7 @@ void print_note(std::string_view text) {
 }
 
 bool shows_progress() {
-  return isatty(STDERR_FILENO) == 1;
+  return isatty(STDERR_FILENO) == 1 && !is_dumb_terminal();
 }
 
 void draw_progress(std::string_view what, double share) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <future>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -11,7 +12,11 @@
 
 namespace plumb { inline namespace tools {
 
-/// Returns the width of the terminal, in colour; 120 columns without colour where stdout is no terminal.
+/// Returns the columns of the terminal that answers go to; nothing where stdout is no terminal.
+std::optional<int> terminal_width();
+
+/// Returns the width of the terminal, in colour unless NO_COLOR (no-color.org) is set or the terminal is dumb; 120
+/// columns without colour where stdout is no terminal.
 DrawOptions terminal_draw_options();
 
 /// Opens /dev/null in the place of standard streams that were closed, so that no other file gets their numbers, and
@@ -27,7 +32,7 @@ void finish_answers();
 /// Writes the text to stderr as a line of its own, without control characters (tools/io/utf8.h).
 void print_note(std::string_view text);
 
-/// True if a person watches stderr.
+/// True if a person watches stderr on a terminal that can redraw a line.
 bool shows_progress();
 
 /// Redraws a bar on stderr, filled to `share` (0 to 1); clear_progress takes it away.

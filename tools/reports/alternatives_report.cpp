@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/evaluate/time_components.h"
 #include "planner/partition/balanced_partition.h"
-#include "planner/score/time_components.h"
 #include "planner/spec/layout_keys.h"
 #include "tools/reports/table.h"
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/score/scatter.h"
+#include "tools/reports/or_null.h"
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
@@ -150,10 +151,6 @@ ordered_json fit_json(const FitResult& fit) {
           {"fitted_unseen", statistics_json(fit.fitted_unseen)}};
 }
 
-ordered_json number_or_null(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
 }  // namespace
 
 std::vector<ScoredQuantity> furthest_off(const SourceScore& score, std::size_t count) {
@@ -229,8 +226,8 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
                          {"refused_running", score.fits.refused_running},
                          {"out_of_memory_rows", score.fits.out_of_memory_rows},
                          {"accepted_out_of_memory", score.fits.accepted_out_of_memory}}},
-                       {"rank_correlation", number_or_null(score.rank_correlation)},
-                       {"top1_regret_pct", number_or_null(score.top1_regret_pct)}});
+                       {"rank_correlation", or_null(score.rank_correlation)},
+                       {"top1_regret_pct", or_null(score.top1_regret_pct)}});
     for (const ScoredQuantity& scored : score.quantities) {
       ordered_json uncorrected = nullptr;
       if (scored.predicted_uncorrected) {

@@ -11,6 +11,7 @@
 #include "tools/reports/exposed_report.h"
 #include "tools/reports/idle_report.h"
 #include "tools/reports/memory_report.h"
+#include "tools/reports/or_null.h"
 #include "tools/reports/sensitivity_report.h"
 #include "tools/reports/table.h"
 
@@ -18,11 +19,6 @@ namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-template <typename T>
-ordered_json or_null(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
 
 std::optional<double> per_second(const std::optional<double>& per_step, const Simulation& simulation) {
   const double time = seconds(simulation.makespan);

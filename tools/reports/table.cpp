@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -28,36 +29,100 @@ std::string three_digits(double value) {
   return fmt::format("{:.{}f}", value, magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2);
 }
 
-}  // namespace
+constexpr std::size_t kGap = 2;         ///< blanks between columns
+constexpr std::size_t kNarrowest = 20;  ///< characters of a cell that is not broken, however narrow the terminal is
+std::size_t folding_width = std::numeric_limits<std::size_t>::max();
 
-std::string to_text(const TextTable& table) {
-  std::vector<std::size_t> widths;
-  for (const std::string& cell : table.head) widths.push_back(width_of(cell));
-  for (const auto& row : table.rows) {
-    assert(row.size() == widths.size());
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
-  }
-  std::vector<bool> to_right(widths.size(), true);
-  for (const auto& row : table.rows) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      to_right[c] = to_right[c] && (row[c].empty() || row[c] == "-" || is_number(row[c]));
-  }
+struct ColumnForm {
+  std::size_t width = 0;
+  bool to_right = true;
+};
 
-  std::string text;
-  const auto append = [&](const std::vector<std::string>& row) {
-    std::string line;
+std::vector<ColumnForm> columns_of(const TextTable& table) {
+  std::vector<ColumnForm> columns;
+  for (const std::string& cell : table.head) columns.push_back({.width = width_of(cell)});
+  for (const auto& row : table.rows) {
+    assert(row.size() == columns.size());
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string blanks(widths[c] - width_of(row[c]), ' ');
-      line += (c == 0 ? "" : "  ") + (to_right[c] ? blanks + row[c] : row[c] + blanks);
+      columns[c].width = std::max(columns[c].width, width_of(row[c]));
+      columns[c].to_right &= row[c].empty() || row[c] == "-" || is_number(row[c]);
+    }
+  }
+  return columns;
+}
+
+/// Returns the parts of a cell, each of at most `most` characters and broken behind a comma or a blank where it can be.
+std::vector<std::string> parts_of(std::string_view cell, std::size_t most) {
+  std::vector<std::string> parts;
+  while (width_of(cell) > most) {
+    const std::size_t mark = cell.substr(0, most).find_last_of(", ");
+    std::size_t end = mark == std::string_view::npos ? most : mark + 1;
+    while (end > 1 && (static_cast<unsigned char>(cell[end]) & 0xC0U) == 0x80U) --end;  // no character is divided
+    parts.emplace_back(cell.substr(0, end));
+    cell.remove_prefix(end);
+  }
+  parts.emplace_back(cell);
+  return parts;
+}
+
+/// Returns the table with a row that has wider cells than `most` as several.
+TextTable with_broken_cells(const TextTable& table, std::size_t most) {
+  TextTable result{.head = table.head};
+  for (const auto& row : table.rows) {
+    const std::size_t first = result.rows.size();
+    result.rows.emplace_back(row.size());
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::vector<std::string> parts = parts_of(row[c], most);
+      while (result.rows.size() < first + parts.size()) result.rows.emplace_back(row.size());
+      for (std::size_t i = 0; i < parts.size(); ++i) result.rows[first + i][c] = parts[i];
+    }
+  }
+  return result;
+}
+
+/// Returns these columns of the table, head and rule above the rows.
+std::string block_text(const TextTable& table, const std::vector<ColumnForm>& columns,
+                       const std::vector<std::size_t>& block) {
+  std::string text;
+  const auto append = [&](const auto& cell_of) {
+    std::string line;
+    for (const std::size_t c : block) {
+      const std::string cell = cell_of(c), blanks(columns[c].width - width_of(cell), ' ');
+      line += (c == block.front() ? std::string() : std::string(kGap, ' ')) +
+              (columns[c].to_right ? blanks + cell : cell + blanks);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';
   };
-  append(table.head);
-  std::vector<std::string> rule;
-  for (const std::size_t width : widths) rule.emplace_back(width, '-');
-  append(rule);
-  for (const auto& row : table.rows) append(row);
+  append([&](std::size_t c) { return table.head[c]; });
+  append([&](std::size_t c) { return std::string(columns[c].width, '-'); });
+  for (const auto& row : table.rows) append([&](std::size_t c) { return row[c]; });
+  return text;
+}
+
+}  // namespace
+
+void fold_tables_at(int width) {
+  folding_width = static_cast<std::size_t>(std::max(1, width));
+}
+
+std::string to_text(const TextTable& whole) {
+  const TextTable table = with_broken_cells(whole, std::max(kNarrowest, folding_width / 2));
+  const std::vector<ColumnForm> columns = columns_of(table);
+  std::string text;
+  for (std::size_t next = 0; next < columns.size();) {
+    std::vector<std::size_t> block;  // of columns
+    std::size_t width = 0;
+    const auto take = [&](std::size_t column) {
+      width += (block.empty() ? 0 : kGap) + columns[column].width;
+      block.push_back(column);
+    };
+    if (next > 0) take(0);
+    do take(next++);
+    while (next < columns.size() && width + kGap + columns[next].width <= folding_width);
+    if (!text.empty()) text += '\n';
+    text += block_text(table, columns, block);
+  }
   return text;
 }
 

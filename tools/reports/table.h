@@ -13,8 +13,12 @@ struct TextTable {
 
 /// Returns the table as text that ends in a newline. A column is as wide as its widest cell, and two blanks separate
 /// columns. Numbers (cells that begin with a digit, '+' or '-') stand to the right and other cells to the left. A line
-/// of dashes is under the head.
+/// of dashes is under the head. Columns beyond the folding width follow in further blocks, each of which repeats the
+/// first column, and a cell of more than half of that width is broken.
 std::string to_text(const TextTable& table);
+
+/// Sets the width at which all tables fold from now on: a terminal's. They do not fold before it is called.
+void fold_tables_at(int width);
 
 /// Returns the table as CSV; cells with commas, quotes or line breaks are quoted (RFC 4180).
 std::string to_csv(const TextTable& table);

@@ -2,10 +2,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/exchange/chakra/chakra_file.h"
 #include "planner/exchange/export_settings.h"
 #include "planner/exchange/slurm_script.h"
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/stack_conflict.h"
+#include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/torch_csv.h"
 #include "tools/inputs/inputs.h"
@@ -66,6 +68,33 @@ int export_order(const ExportArguments& arguments, const Plan& plan) {
   return kDone;
 }
 
+/// Writes PREFIX.RANK.et for each rank, and PREFIX.groups.json.
+int export_traces(const ExportArguments& arguments, const Plan& plan) {
+  if (!arguments.slurm.empty()) throw UsageError("--slurm starts a trainer, and execution traces are for a simulator");
+  if (arguments.output.empty())
+    throw UsageError("chakra has a file for each rank: name the begin of their names by -o");
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  const Evaluation evaluation = evaluate(pricing, plan, std::nullopt, {});
+  if (!evaluation.exists) throw InputError(fmt::format("{}: {}", arguments.plan, evaluation.infeasible));
+  const ChakraGroups groups = chakra_groups(plan.layout);
+  const int ranks = world_size(grid_of(plan.layout));
+  std::size_t nodes = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::vector<ChakraNode> of_rank = chakra_nodes(evaluation, groups, rank);
+    nodes += of_rank.size();
+    write_file(fmt::format("{}.{}.et", arguments.output, rank), chakra_file(of_rank));
+  }
+  const std::string groups_file = arguments.output + ".groups.json";
+  write_file(groups_file, chakra_groups_file(groups));
+  print_note(
+      fmt::format("wrote {}.0.et to {}.{}.et, {} nodes in all, and {}: ASTRA-sim takes them as "
+                  "--workload-configuration={} --comm-group-configuration={}",
+                  arguments.output, arguments.output, ranks - 1, nodes, groups_file, arguments.output, groups_file));
+  if (arguments.json)
+    print_answer(json_answer({{"target", kChakra}, {"ranks", ranks}, {"nodes", nodes}, {"groups", groups_file}}));
+  return kDone;
+}
+
 }  // namespace
 
 int export_verb(const ExportArguments& arguments) {
@@ -76,6 +105,7 @@ int export_verb(const ExportArguments& arguments) {
   }
   const Plan plan = with_stages(plan_input(arguments.plan));
   if (arguments.target == kTorchCsv) return export_order(arguments, plan);
+  if (arguments.target == kChakra) return export_traces(arguments, plan);
   const Target target = target_input(arguments.target);
   const LaunchedDevices devices = launched_devices(plan.cluster.devices, plan.cluster.devices_per_node);
   Facts facts = facts_of(plan.model, plan.training, plan.layout);

@@ -18,6 +18,7 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/reports/or_null.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -59,6 +60,7 @@ ImportedRun imported_run(const ImportArguments& arguments) {
   if (arguments.target == kTorchCsv || (arguments.target.empty() && arguments.file.ends_with(".csv")))
     return imported_order(arguments, std::move(known));
   const TrainerSettings read = trainer_settings_input(arguments.file, arguments.target);
+  for (const auto& [fact, value] : read.facts) learn(known, fact, value, arguments.file);
   return {.target = read.target.name,
           .imported = import_settings(read.target, read.settings, std::move(known), arguments.file)};
 }
@@ -123,7 +125,6 @@ Plan plan_of(const ImportedRun& run, const ImportArguments& arguments) {
 
 ordered_json answer_of(const ImportedRun& run, const ImportArguments& arguments) {
   const ReadRun& read = run.imported.run;
-  const auto or_null = [](const auto& value) { return value ? ordered_json(*value) : ordered_json(); };
   ordered_json layout = ordered_json::object();
   for (const auto& [fact, value] : facts_of(read.layout)) layout[fact] = value;
   return {{"target", run.target},

@@ -24,9 +24,11 @@
 #include "tools/inputs/noise_option.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/schedule_input.h"
+#include "tools/io/command_text.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/pages/simulation_page.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
 #include "tools/reports/simulation_report.h"
@@ -139,6 +141,12 @@ void report(const Simulation& simulation, const ReportContext& context, const st
     write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(simulation.timeline, take); });
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
   }
+  if (!arguments.html.empty()) {
+    Page page = simulation_page(title, simulation, context, plan);
+    add_inputs(page, command_text(), plan);
+    write_file(arguments.html, to_html(page));
+    print_note(fmt::format("wrote {}", arguments.html));
+  }
   if (arguments.json) {
     nlohmann::ordered_json document = {{"title", title}};
     document.update(simulation_json(simulation, context));
@@ -170,8 +178,8 @@ constexpr std::int64_t kLongRun = 500'000;
 /// The period of a schedule that is worth no timeline unless asked for; 0 for others.
 int period_of_long_run(const SimulateArguments& arguments, const ChunkCosts& costs) {
   const ScheduleArguments& schedule = arguments.schedule;
-  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || !arguments.noise.empty() ||
-                              arguments.sends == "blocking" || arguments.burst_kib > 0 ||
+  const bool wants_timeline = !arguments.trace.empty() || !arguments.html.empty() || arguments.draw ||
+                              !arguments.noise.empty() || arguments.sends == "blocking" || arguments.burst_kib > 0 ||
                               !arguments.network.slow.empty() || !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
@@ -288,7 +296,8 @@ int simulate_verb(const SimulateArguments& arguments) {
   }
   if (!arguments.reshard.empty() && arguments.meshes.empty())
     throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
-  if (!arguments.trace.empty()) require_writable(arguments.trace);
+  for (const std::string& path : {arguments.trace, arguments.html})
+    if (!path.empty()) require_writable(path);
   if (asks_schedule) return simulate_schedule(arguments);
   if (!asks_model) {
     const Plan plan = plan_input(arguments.plan);

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/time.h"
-#include "tools/inputs/file_kinds.h"
+#include "tools/inputs/trace_input.h"
 #include "tools/io/console.h"
-#include "tools/io/files.h"
 #include "tools/reports/idle_report.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
-#include "traces/chrome/chrome_trace.h"
 #include "traces/statistics.h"
 
 namespace plumb { inline namespace tools {
@@ -99,14 +96,7 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
 }  // namespace
 
 int trace_info_verb(const TraceArguments& arguments) {
-  const ChromeTrace trace = read_as(FileKind::kTrace, arguments.file, [&] {
-    const std::string text = read_text_file(arguments.file);
-    try {
-      return read_chrome_trace(text);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: {}", arguments.file, error.what()));
-    }
-  });
+  const ChromeTrace trace = trace_input(arguments.file);
   if (trace.timeline) {
     print_ours(*trace.timeline, arguments);
   } else {

@@ -26,6 +26,7 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments);
 int schedule_convert_verb(const ScheduleVerbArguments& arguments);
 int memory_verb(const MemoryArguments& arguments);
 int whatif_verb(const WhatifArguments& arguments);
+int compare_verb(const CompareArguments& arguments);
 int export_verb(const ExportArguments& arguments);
 int import_verb(const ImportArguments& arguments);
 int score_verb(const ScoreArguments& arguments);
@@ -33,5 +34,6 @@ int run_verb(const RunArguments& arguments);
 int validate_verb(const ValidateArguments& arguments);
 int calibrate_verb(const CalibrateArguments& arguments);
 int trace_info_verb(const TraceArguments& arguments);
+int trace_compare_verb(const TraceCompareArguments& arguments);
 
 }}  // namespace plumb::tools

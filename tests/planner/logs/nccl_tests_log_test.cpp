@@ -1,9 +1,9 @@
-#include "planner/calibrate/nccl_tests_log.h"
+#include "planner/logs/nccl_tests_log.h"
 
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
-#include "tests/planner/calibrate/log_text.h"
+#include "tests/planner/logs/log_text.h"
 #include "tests/planner/refusal.h"
 
 namespace plumb::test {

@@ -1,4 +1,4 @@
-#include "planner/calibrate/training_log.h"
+#include "planner/logs/training_log.h"
 
 #include <cmath>
 
@@ -64,11 +64,12 @@ TEST_CASE("torchtitan's tokens a second and device become steps by the tokens of
   CHECK(step_seconds(log, {.tokens = 80000, .devices = 4}).value == doctest::Approx(1.8));
 }
 
-TEST_CASE("one observation has no standard error, and none has no value") {
-  CHECK_FALSE(median_of({3}).standard_error);
-  CHECK(median_of({3}).value == 3);
-  CHECK(median_of({}).observations == 0);
-  CHECK(median_of({1, 2, 30, 4}).value == 3);
+TEST_CASE("a log that prints its batch says how many samples a step has") {
+  CHECK(parse_training_log(" iteration 2/ 9 | consumed samples: 128 | elapsed time per iteration (ms): 1000.0 | global "
+                           "batch size:    64 | lm loss: 8 |\n",
+                           "m.log")
+            .global_batch == 64);
+  CHECK_FALSE(parse_training_log(kMegatron, "m.log").global_batch);
 }
 
 TEST_CASE("a training log is known by its lines, and refused with line and remedy") {

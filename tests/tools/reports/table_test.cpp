@@ -12,6 +12,36 @@ TEST_CASE("columns of numbers stand to the right, others to the left") {
         "long name  9.5 s\n");
 }
 
+TEST_CASE("columns that do not fit the terminal follow in blocks with the first column") {
+  const TextTable table{.head = {"rank", "first", "second", "third"}, .rows = {{"0", "1 s", "2 s", "3 s"}}};
+  fold_tables_at(19);
+  const std::string folded = to_text(table);
+  fold_tables_at(3);
+  const std::string narrow = to_text(table);
+  fold_tables_at(1000);
+  CHECK(folded ==
+        "rank  first  second\n"
+        "----  -----  ------\n"
+        "   0    1 s     2 s\n"
+        "\n"
+        "rank  third\n"
+        "----  -----\n"
+        "   0    3 s\n");
+  CHECK(narrow.find("rank  second\n") != std::string::npos);  // a column stands even where it is too wide
+}
+
+TEST_CASE("a cell of more than half of the terminal is broken behind a comma") {
+  fold_tables_at(60);
+  const std::string text =
+      to_text({.head = {"layout", "step"}, .rows = {{"dp=8,tp=1,pp=1,cp=2,v=1,zero=1,sp=0,mbs=1", "6 s"}}});
+  fold_tables_at(1000);
+  CHECK(text ==
+        "layout                    step\n"
+        "------------------------  ----\n"
+        "dp=8,tp=1,pp=1,cp=2,v=1,   6 s\n"
+        "zero=1,sp=0,mbs=1\n");
+}
+
 TEST_CASE("CSV quotes what would be misread") {
   CHECK(to_csv({.head = {"a", "b"}, .rows = {{"1,5", "say \"x\""}}}) == "a,b\n\"1,5\",\"say \"\"x\"\"\"\n");
 }

@@ -1,0 +1,48 @@
+#pragma once
+// The durations of a step's parts as the timers of trainers print them.
+//
+//   (min, max) time across ranks (ms):                      Megatron's, by --timing-log-level 1 or 2
+//       forward-compute ................................: (400.11, 480.22)
+//   max time across ranks (ms):                             the same by --timing-log-option max
+//       forward-compute ................................: 480.22
+//   [Rank 0] time (ms) | fwd: 97.07 | bwd_inner: 190.4      DeepSpeed's, by wall_clock_breakdown
+//
+// Sources: NVIDIA/Megatron-LM megatron/core/timers.py, microsoft/DeepSpeed deepspeed/utils/timer.py and
+// deepspeed/runtime/engine.py.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/logs/median_estimate.h"
+#include "schedules/action.h"
+
+namespace plumb { inline namespace planner {
+
+/// The milliseconds that a timer printed, over the ranks of the run.
+struct PrintedTimer {
+  std::vector<double> least;  ///< [print]; the same as `most` where only one number is printed
+  std::vector<double> most;   ///< [print]
+};
+
+/// Reads the timers of a log line by line.
+class TimerTableReader {
+ public:
+  /// Takes the next line, without its end.
+  void take(std::string_view line);
+
+  /// By name. What a timer printed first is left out where it printed more: it warms up.
+  std::map<std::string, PrintedTimer> finish() const;
+
+ private:
+  void add(std::string_view name, double least, double most);
+
+  bool in_table_ = false;  ///< the lines behind a head of Megatron's
+  std::map<std::string, PrintedTimer, std::less<>> timers_;
+};
+
+/// Returns the operations of a schedule that the timer adds up; empty where it times something else.
+std::vector<Op> timed_ops(std::string_view timer);
+
+}}  // namespace plumb::planner

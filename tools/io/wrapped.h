@@ -1,0 +1,13 @@
+#pragma once
+// Text that is broken into lines at its blanks.
+
+#include <string>
+#include <string_view>
+
+namespace plumb { inline namespace tools {
+
+/// Returns the text in lines of at most `width` characters. The first one begins at `column`, and the others are
+/// indented by so many blanks. A word that is longer than a line stands by itself; no line ends in a blank.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t column);
+
+}}  // namespace plumb::tools

@@ -1,0 +1,136 @@
+// The timeline of all ranks on a canvas: zoomed by the wheel or + and -, moved by dragging or the arrows.
+//
+// A rank's slices are sorted by start and do not overlap within a lane, so that the slices in view are found by
+// bisection, and those narrower than a pixel are drawn once a pixel: the work follows the canvas, not the slices.
+
+function decode(text, Type) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return new Type(bytes.buffer);
+}
+
+/** Returns the first index from `from` on whose value is above `limit`. */
+function firstAbove(values, limit, from) {
+  let low = from, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] > limit) high = middle; else low = middle + 1;
+  }
+  return low;
+}
+
+function durationText(seconds) {
+  if (seconds === 0) return "0 s";
+  for (const [size, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]) {
+    if (Math.abs(seconds) >= size) return `${Number((seconds / size).toPrecision(4))} ${unit}`;
+  }
+  return `${Number((seconds * 1e12).toPrecision(4))} ps`;
+}
+
+function drawTimeline(parent, block) {
+  const lanes = block.lanes.map((lane) => ({
+    name: lane.name, start: decode(lane.start, Float64Array), end: decode(lane.end, Float64Array),
+    kind: decode(lane.kind, Uint8Array), stage: decode(lane.stage, Uint16Array), microbatch: decode(lane.microbatch, Int32Array),
+  }));
+  const colors = block.kinds.map((kind) => kind.color);
+  const shown = block.kinds.map(() => true);
+  const gutter = 90, axis = 20, rowHeight = Math.max(12, Math.min(26, Math.floor(640 / Math.max(1, lanes.length))));
+  const height = axis + lanes.length * rowHeight;
+  let begin = 0, end = block.end;
+
+  const canvas = parent.appendChild(document.createElement("canvas"));
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", `timeline of ${lanes.length} lanes; plus and minus zoom, arrows move, 0 shows all`);
+  const readout = parent.appendChild(document.createElement("div"));
+  readout.className = "readout";
+  readout.textContent = "wheel or + and - zoom, dragging or arrows move, 0 shows all";
+  const pen = canvas.getContext("2d");
+  let asked = false;
+  const width = () => canvas.clientWidth;
+  const xOf = (time) => gutter + (time - begin) / (end - begin) * (width() - gutter);
+  const timeOf = (x) => begin + (x - gutter) / (width() - gutter) * (end - begin);
+
+  function drawLane(lane, top) {
+    const pixel = (end - begin) / (width() - gutter);
+    const { start, end: ends, kind } = lane;
+    let i = firstAbove(ends, begin, 0);
+    while (i < start.length && start[i] < end) {
+      const left = Math.max(start[i], begin), right = Math.min(ends[i], end);
+      const x = xOf(left), wide = Math.max(xOf(right) - x, 0.7);
+      if (shown[kind[i]]) {
+        pen.fillStyle = colors[kind[i]];
+        pen.fillRect(x, top, wide, rowHeight - 2);
+        if (wide > 26 && lane.microbatch[i] >= 0) {
+          pen.fillStyle = "#111";
+          pen.fillText(String(lane.microbatch[i]), x + 3, top + rowHeight / 2, wide - 4);
+        }
+      }
+      i = ends[i] - start[i] < pixel ? Math.max(i + 1, firstAbove(ends, right + pixel, i + 1)) : i + 1;
+    }
+  }
+
+  function draw() {
+    asked = false;
+    const began = performance.now();
+    const scale = window.devicePixelRatio || 1;
+    canvas.style.height = `${height}px`;
+    canvas.width = Math.round(width() * scale);
+    canvas.height = Math.round(height * scale);
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    const style = getComputedStyle(document.body);
+    pen.font = "11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    pen.fillStyle = style.color;
+    const step = 10 ** Math.floor(Math.log10((end - begin) / 4));
+    for (let time = Math.ceil(begin / step) * step; time < end; time += step) pen.fillText(durationText(time), xOf(time), 8);
+    lanes.forEach((lane, row) => {
+      pen.fillStyle = style.color;
+      pen.fillText(lane.name, 2, axis + (row + 0.5) * rowHeight, gutter - 6);
+      drawLane(lane, axis + row * rowHeight);
+    });
+    canvas.dataset.frameMs = (performance.now() - began).toFixed(2);
+    canvas.dataset.begin = begin;
+    canvas.dataset.end = end;
+  }
+  const redraw = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
+
+  function show(from, to) {
+    const least = block.end * 1e-9, wanted = Math.max(least, Math.min(to - from, block.end));
+    begin = Math.max(0, Math.min(from, block.end - wanted));
+    end = begin + wanted;
+    redraw();
+  }
+  const zoom = (factor, at) => show(at - (at - begin) * factor, at + (end - at) * factor);
+  const move = (share) => show(begin + share * (end - begin), end + share * (end - begin));
+
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    zoom(event.deltaY > 0 ? 1.25 : 0.8, timeOf(event.offsetX));
+  }, { passive: false });
+  let held = null;
+  canvas.addEventListener("pointerdown", (event) => { held = event.offsetX; canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener("pointerup", () => { held = null; });
+  canvas.addEventListener("pointermove", (event) => {
+    if (held !== null) {
+      move((held - event.offsetX) / (width() - gutter));
+      held = event.offsetX;
+      return;
+    }
+    const lane = lanes[Math.floor((event.offsetY - axis) / rowHeight)];
+    const time = timeOf(event.offsetX);
+    const i = lane && time >= 0 ? firstAbove(lane.end, time, 0) : -1;
+    if (i < 0 || i >= lane.start.length || lane.start[i] > time) { readout.textContent = ""; return; }
+    const microbatch = lane.microbatch[i] < 0 ? "" : `, micro-batch ${lane.microbatch[i]}`;
+    readout.textContent = `${lane.name}: ${block.kinds[lane.kind[i]].name}, ${block.stages[lane.stage[i]]}${microbatch}: ` +
+      `${durationText(lane.start[i])} to ${durationText(lane.end[i])} (${durationText(lane.end[i] - lane.start[i])})`;
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const middle = (begin + end) / 2;
+    const keys = { "+": () => zoom(0.5, middle), "=": () => zoom(0.5, middle), "-": () => zoom(2, middle), "0": () => show(0, block.end),
+      ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), Home: () => show(0, end - begin), End: () => show(block.end - (end - begin), block.end) };
+    if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+  });
+  window.addEventListener("resize", redraw);
+  parent.insertBefore(legendOf(block.kinds, (index, on) => { shown[index] = on; redraw(); }), canvas);
+  draw();
+}

@@ -1,0 +1,101 @@
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/exchange/import_settings.h"
+#include "planner/exchange/run_differences.h"
+#include "planner/observe/measured_runs.h"
+#include "planner/search/evaluate_plan.h"
+#include "schedules/error.h"
+#include "schedules/forms/json_text.h"
+#include "tools/inputs/file_kinds.h"
+#include "tools/inputs/plan_input.h"
+#include "tools/inputs/target_input.h"
+#include "tools/io/console.h"
+#include "tools/io/line_file.h"
+#include "tools/io/usage.h"
+#include "tools/reports/interval_text.h"
+#include "tools/reports/observed_report.h"
+#include "tools/reports/stack_text.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+/// Throws InputError if the settings that the log prints are of another run than the plan's. Settings that cannot be
+/// read are noted.
+void require_same_run(const std::string& file, const Plan& plan) {
+  const std::optional<TrainerSettings> read = logged_settings_input(file);
+  if (!read) return;
+  std::vector<std::string> differences;
+  try {
+    differences = run_differences(import_settings(read->target, read->settings, read->facts, file).run, plan);
+  } catch (const InputError& error) {
+    return print_note(fmt::format("the settings in this log were not held against the plan: {}", error.what()));
+  }
+  if (differences.empty()) return;
+  throw InputError(fmt::format("{}: this is another run than the plan's: {}. `plumb import {}` reads its settings",
+                               file, fmt::join(differences, ", "), file));
+}
+
+ObservedRun read_log(const std::string& file, const Plan& plan) {
+  require_same_run(file, plan);
+  TrainingLogReader steps(file);
+  TimerTableReader timers;
+  read_lines(file, [&](std::string_view line) {
+    steps.take(line);
+    timers.take(line);
+  });
+  return read_as(FileKind::kMeasurement, file, [&] { return run_of_log(steps.finish(), timers.finish(), plan); });
+}
+
+ObservedRun read_profiles(const std::vector<std::string>& files) {
+  std::vector<ProfilerTrace> ranks;
+  for (const std::string& file : files) {
+    std::ifstream stream(file, std::ios::binary);
+    ranks.push_back(read_as(FileKind::kTrace, file, [&] { return read_profiler_trace(stream, file); }));
+  }
+  return run_of_profiles(ranks);
+}
+
+/// Returns true if the file begins as JSON does, or as what is compressed.
+bool is_profile(const std::string& file) {
+  std::string begin(64, ' ');
+  std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return is_json_begin(begin) || begin.starts_with("\x1f\x8b");
+}
+
+ObservedRun read_run(const std::vector<std::string>& files, const Plan& plan) {
+  if (is_profile(files.front())) return read_profiles(files);
+  if (files.size() == 1) return read_log(files.front(), plan);
+  throw UsageError(
+      fmt::format("{} is a log, and a run has one: give it alone, or the profiles of several ranks", files.front()));
+}
+
+}  // namespace
+
+int compare_verb(const CompareArguments& arguments) {
+  const Plan plan = plan_input(arguments.plan);
+  ObservedRun run = read_run(arguments.files, plan);
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  const Evaluation evaluation =
+      evaluate(pricing, plan, std::nullopt,
+               {.simulation = {.record_timeline = !run.operations.empty()}, .network = NetworkOptions{}});
+  if (!evaluation.exists) throw InputError(fmt::format("{}: {}", arguments.plan, evaluation.infeasible));
+  ObservedReport report{.plan = fmt::format("{} on {}:{}, {}; {}", plan.model.name, plan.cluster.name,
+                                            plan.cluster.devices, to_text(plan.layout), stack_text(plan.training)),
+                        .file = fmt::format("{}", fmt::join(arguments.files, ", ")),
+                        .compared = compare_run(pricing, evaluation, run),
+                        .intervals = intervals_of(plan, evaluation.simulation),
+                        .figures = explaining_figures(plan, evaluation, run)};
+  if (!plan.order) report.changes = layout_changes(pricing, plan.layout, step_time(evaluation.simulation));
+  report.run = std::move(run);
+  print_answer(arguments.json ? json_answer(to_json(report)) : to_text(report));
+  return kDone;
+}
+
+}}  // namespace plumb::tools

@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "schedules/forms/json_text.h"
+#include "tools/inputs/trace_input.h"
+#include "tools/io/console.h"
+#include "tools/reports/comparison_report.h"
+#include "tools/verbs/verbs.h"
+#include "traces/compare/compare.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+Timeline own_timeline(const std::string& file) {
+  ChromeTrace trace = trace_input(file);
+  if (trace.timeline) return std::move(*trace.timeline);
+  throw InputError(fmt::format("{}: this is another program's trace: `plumb compare PLAN {}` reads it", file, file));
+}
+
+}  // namespace
+
+int trace_compare_verb(const TraceCompareArguments& arguments) {
+  const Timeline first = own_timeline(arguments.first);
+  const Timeline second = own_timeline(arguments.second);
+  const Comparison comparison = [&] {
+    try {
+      return compare(first, {second});
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{} and {}: {}", arguments.first, arguments.second, error.what()));
+    }
+  }();
+  if (arguments.json) {
+    nlohmann::ordered_json answer{{"first", arguments.first}, {"second", arguments.second}};
+    answer.update(comparison_json(comparison, {}));
+    print_answer(json_answer(answer));
+  } else {
+    print_answer(fmt::format("{} ({}) stands as predicted, {} ({}) as measured\n\n{}", arguments.first, first.title,
+                             arguments.second, second.title, to_text(comparison, first)));
+  }
+  return kDone;
+}
+
+}}  // namespace plumb::tools
