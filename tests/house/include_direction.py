@@ -70,6 +70,7 @@ ROOMS = {
                          "planner/price/memory", "planner/spec"],
     "planner/search": ["planner/evaluate", "planner/price", "planner/price/layer", "planner/spec",
                        "planner/threads"],
+    "planner/budget": ["planner/evaluate", "planner/price", "planner/search", "planner/spec"],
     "planner/calibrate": ["planner/price/collective", "planner/price/kernel", "planner/search", "planner/spec"],
     "planner/exchange": ["planner/exchange/facts", "planner/exchange/forms"],
     "planner/exchange/facts": ["planner/exchange/forms", "planner/spec"],

@@ -7,7 +7,7 @@
 namespace plumb { inline namespace tools {
 
 struct Preset {
-  enum class Kind { kModel, kCluster, kStack, kMapping, kTarget, kErrorBars, kText };
+  enum class Kind { kModel, kCluster, kStack, kMapping, kTarget, kReliability, kErrorBars, kText };
   Kind kind;
   std::string_view name;  ///< the file's name without its ending
   std::string_view text;  ///< JSON in Plumb's own form; a text as it is

@@ -102,7 +102,12 @@ std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Evaluation& ev
 }  // namespace
 
 int memory_verb(const MemoryArguments& arguments) {
-  const Plan plan = plan_input(arguments.plan);
+  const AskedPlan asked = asked_plan(arguments.plan, arguments.question);
+  if (!asked.plan) {
+    print_note("plumb: " + asked.infeasible);
+    return kInfeasible;
+  }
+  const Plan& plan = *asked.plan;
   const Evaluation evaluation = evaluate(plan);
   if (!evaluation.exists) {
     print_note("plumb: " + evaluation.infeasible);
