@@ -250,6 +250,22 @@ nlohmann::ordered_json mamba2_json(const ModelSpec& model) {
             {"convolution_bias", block.convolution_bias}}}};
 }
 
+void add_experts(nlohmann::ordered_json& json, const ModelSpec& model) {
+  json["experts"] = model.experts;
+  json["experts_per_token"] = model.experts_per_token;
+  json["expert_ffn"] = model.expert_ffn;
+  json["shared_ffn"] = model.shared_ffn;
+  json["dense_layers"] = model.dense_layers;
+  if (model.experts_every > 1) json["experts_every"] = model.experts_every;
+  json["renormalised"] = model.renormalised;
+  if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
+  if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
+  if (model.router == RouterKind::kSigmoid) json["router"] = "sigmoid";
+  if (model.router_bias) json["router_bias"] = true;
+  if (model.selection_bias) json["selection_bias"] = true;
+  if (model.expert_bias) json["expert_bias"] = true;
+}
+
 }  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple) {
@@ -358,21 +374,7 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
   if (model.attention_softcap > 0) json["attention_softcap"] = model.attention_softcap;
   if (model.logit_softcap > 0) json["logit_softcap"] = model.logit_softcap;
   if (model.dropout > 0) json["dropout"] = model.dropout;
-  if (model.experts > 0) {
-    json["experts"] = model.experts;
-    json["experts_per_token"] = model.experts_per_token;
-    json["expert_ffn"] = model.expert_ffn;
-    json["shared_ffn"] = model.shared_ffn;
-    json["dense_layers"] = model.dense_layers;
-    if (model.experts_every > 1) json["experts_every"] = model.experts_every;
-    json["renormalised"] = model.renormalised;
-    if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
-    if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
-    if (model.router == RouterKind::kSigmoid) json["router"] = "sigmoid";
-    if (model.router_bias) json["router_bias"] = true;
-    if (model.selection_bias) json["selection_bias"] = true;
-    if (model.expert_bias) json["expert_bias"] = true;
-  }
+  if (model.experts > 0) add_experts(json, model);
   if (model.kv_rank > 0) {
     json["kv_rank"] = model.kv_rank;
     json["query_rank"] = model.query_rank;
