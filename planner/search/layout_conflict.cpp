@@ -20,7 +20,7 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
     return undivided(model.mamba2->groups, "groups of heads that share B and C");
   if (model.heads % layout.tensor != 0) return undivided(model.heads, "heads");
   if (model.kv_heads % layout.tensor != 0) return undivided(model.kv_heads, "kv heads");
-  const bool has_mlp = model.experts == 0 || model.dense_layers > 0;
+  const bool has_mlp = model.experts == 0 || model.dense_layers > 0 || model.experts_every > 1;
   if (has_mlp && model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
   if (model.experts > 0 && !training.stack) {
     if (model.expert_ffn % layout.tensor != 0) return undivided(model.expert_ffn, "channels of an expert");

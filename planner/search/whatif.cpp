@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/price/pricing.h"
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/search.h"
 #include "schedules/error.h"
@@ -39,8 +40,14 @@ void collect_leaves(const json& value, const std::string& path, std::vector<std:
   for (const auto& [key, inner] : value.items()) collect_leaves(inner, path.empty() ? key : path + "." + key, leaves);
 }
 
+/// Returns the path of a part that is varied as a whole.
+std::string path_of_part(const std::string& key) {
+  return key == "stack" ? "training.stack" : key;
+}
+
 /// The full path that a key means.
 std::string resolve(const std::vector<std::string>& leaves, const std::string& key) {
+  if (key == "gpus") return "cluster.devices";
   if (is_label(key)) {
     throw SpecError(fmt::format(
         "vary {}: another label changes no answer: vary the figures that it stands for, or ask `plumb plan` for each "
@@ -71,22 +78,78 @@ void add_intervals(WhatIfRow& row, const Plan& plan, const WhatIfOptions& option
   if (row.prediction && options.intervals) row.prediction->intervals = options.intervals(plan, row.prediction->step);
 }
 
-WhatIfRow evaluated_row(const Plan& plan, const WhatIfOptions& options) {
-  Evaluation evaluation = evaluate(plan, {.record_timeline = false});
-  WhatIfRow row{.layout = plan.layout, .infeasible = std::move(evaluation.infeasible)};
+std::string stack_name(const TrainingSpec& training) {
+  return training.stack ? training.stack->name : "";
+}
+
+/// `plan` may lack the stack that is assumed of its layout.
+WhatIfRow evaluated_row(Pricing& pricing, Plan plan, const WhatIfOptions& options) {
+  Evaluation evaluation =
+      evaluate(pricing, plan, std::nullopt, {.simulation = {.record_timeline = false}, .network = NetworkOptions{}});
+  if (evaluation.exists) plan.training = pricing.training_in(plan.layout);
+  WhatIfRow row{
+      .layout = plan.layout, .stack = stack_name(plan.training), .infeasible = std::move(evaluation.infeasible)};
   if (row.infeasible.empty()) row.prediction = prediction_of(evaluation);
   add_intervals(row, plan, options);
   return row;
 }
 
-WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed, const WhatIfOptions& options) {
-  Pricing pricing(plan.model, plan.cluster, plan.training);
+WhatIfRow replanned_row(Pricing& pricing, const LayoutRequest& fixed, const WhatIfOptions& options) {
   SearchResult found = search_layouts(pricing, fixed, {.keep = 1});
   if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
   const Plan best = plan_of(pricing, found.ranked.front(), std::nullopt);
-  WhatIfRow row{.layout = best.layout, .prediction = best.prediction};
+  WhatIfRow row{.layout = best.layout, .stack = stack_name(best.training), .prediction = best.prediction};
   add_intervals(row, best, options);
   return row;
+}
+
+/// Returns the number of each variation's value in that row of the grid, the last one's changing fastest.
+std::vector<std::size_t> chosen_values(const std::vector<Variation>& variations, std::int64_t row) {
+  std::vector<std::size_t> chosen(variations.size());
+  auto rest = static_cast<std::size_t>(row);
+  for (std::size_t i = variations.size(); i-- > 0;) {
+    chosen[i] = rest % variations[i].values.size();
+    rest /= variations[i].values.size();
+  }
+  return chosen;
+}
+
+/// The plan of a row in JSON, and the keys of its layout that vary.
+struct VariedPlan {
+  json document;
+  json fixed_layout = json::object();
+};
+
+VariedPlan varied_plan(const json& document, const std::vector<Variation>& variations,
+                       const std::vector<std::string>& paths, const std::vector<std::size_t>& chosen) {
+  VariedPlan varied{.document = document};
+  for (std::size_t i = 0; i < variations.size(); ++i) {  // parts come before the fields inside of them
+    if (variations[i].parts.empty()) continue;
+    at_path(varied.document, paths[i]) = variations[i].parts[chosen[i]];
+    if (variations[i].key == "stack") varied.document["training"].erase("stack_assumed");
+  }
+  for (std::size_t i = 0; i < variations.size(); ++i) {
+    if (!variations[i].parts.empty()) continue;
+    const json& value = variations[i].values[chosen[i]];
+    at_path(varied.document, paths[i]) = value;
+    if (paths[i].starts_with("layout.")) varied.fixed_layout[words_of(paths[i])[1]] = value;
+    if (paths[i] == "layout.schedule") varied.document["schedule"]["name"] = value;
+  }
+  return varied;
+}
+
+/// Returns the row of a plan. A stack that was assumed is assumed anew where the options say of which, unless it varies
+/// itself.
+WhatIfRow row_of(const VariedPlan& varied, bool varies_stack, const WhatIfOptions& options) {
+  Plan plan = plan_from_json(varied.document, "vary");
+  const bool assumes = !varies_stack && !options.assumable.empty() && !plan.training.stack_assumed.empty();
+  if (assumes) {
+    plan.training.stack.reset();
+    plan.training.stack_assumed.clear();
+  }
+  Pricing pricing(plan.model, plan.cluster, plan.training, assumes ? options.assumable : StackLibrary{});
+  return options.replan ? replanned_row(pricing, layout_from_json(varied.fixed_layout, "vary: layout"), options)
+                        : evaluated_row(pricing, std::move(plan), options);
 }
 
 }  // namespace
@@ -130,7 +193,7 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
   std::vector<std::string> paths;
   std::int64_t combinations = 1;
   for (const Variation& variation : variations) {
-    paths.push_back(resolve(leaves, variation.key));
+    paths.push_back(variation.parts.empty() ? resolve(leaves, variation.key) : path_of_part(variation.key));
     combinations *= std::min<std::int64_t>(std::ssize(variation.values), kMostWhatIfRows + 1);
     if (combinations > kMostWhatIfRows) {
       throw SpecError(fmt::format("vary {}: its {} values make more than {} rows with those before: vary fewer at once",
@@ -138,24 +201,14 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
     }
   }
 
+  const bool varies_stack =
+      std::ranges::any_of(paths, [](const std::string& path) { return path.starts_with("training.stack"); });
   std::vector<WhatIfRow> rows;
   for (std::int64_t combination = 0; combination < combinations; ++combination) {
-    json varied = document;
-    json fixed_layout = json::object();
-    std::vector<std::pair<std::string, json>> values(variations.size());
-    auto rest = static_cast<std::size_t>(combination);
-    for (std::size_t i = variations.size(); i-- > 0;) {
-      const json& value = variations[i].values[rest % variations[i].values.size()];
-      rest /= variations[i].values.size();
-      values[i] = {paths[i], value};
-      at_path(varied, paths[i]) = value;
-      if (paths[i].starts_with("layout.")) fixed_layout[words_of(paths[i])[1]] = value;
-      if (paths[i] == "layout.schedule") varied["schedule"]["name"] = value;
-    }
-    const Plan other = plan_from_json(varied, "vary");
-    WhatIfRow row = options.replan ? replanned_row(other, layout_from_json(fixed_layout, "vary: layout"), options)
-                                   : evaluated_row(other, options);
-    row.values = std::move(values);
+    const std::vector<std::size_t> chosen = chosen_values(variations, combination);
+    WhatIfRow row = row_of(varied_plan(document, variations, paths, chosen), varies_stack, options);
+    for (std::size_t i = 0; i < variations.size(); ++i)
+      row.values.emplace_back(paths[i], variations[i].values[chosen[i]]);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -32,14 +32,15 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
 void read_experts(StrictObject& object, ModelSpec& model) {
   model.experts = size_of(object, "experts", 0, kLargestWidth);
   for (const std::string_view key :
-       {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "renormalised", "capacity_factor",
-        "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
+       {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "experts_every", "renormalised",
+        "capacity_factor", "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
     object.has(key);
   if (model.experts == 0) return;
   model.experts_per_token = width(object, "experts_per_token");
   model.expert_ffn = width(object, "expert_ffn");
   model.shared_ffn = object.has("shared_ffn") ? size_of(object, "shared_ffn", 0, kLargestWidth) : 0;
   model.dense_layers = object.non_negative_integer_or("dense_layers", 0);
+  model.experts_every = width_or(object, "experts_every", 1);
   model.renormalised = object.boolean_or("renormalised", true);
   if (object.has("capacity_factor")) model.capacity_factor = object.non_negative_number("capacity_factor");
   if (object.has("balance_loss")) model.balance_loss = object.non_negative_number("balance_loss");
@@ -52,9 +53,11 @@ void read_experts(StrictObject& object, ModelSpec& model) {
     object.fail("experts_per_token", fmt::format("a token cannot pass {} of {} experts: give at most {}",
                                                  model.experts_per_token, model.experts, model.experts));
   }
-  if (model.dense_layers >= model.layers) {
-    object.fail("dense_layers", fmt::format("{} of {} layers leave none for the experts: give fewer",
-                                            model.dense_layers, model.layers));
+  if (model.layers / model.experts_every == model.dense_layers / model.experts_every) {
+    object.fail(
+        model.experts_every > 1 ? "experts_every" : "dense_layers",
+        fmt::format("{} dense layers, and a period of {}, leave none of the {} layers for the experts: give less",
+                    model.dense_layers, model.experts_every, model.layers));
   }
 }
 
@@ -172,6 +175,10 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   return model;
 }
 
+bool has_experts(const ModelSpec& model, std::int64_t index) {
+  return model.experts > 0 && index >= model.dense_layers && (index + 1) % model.experts_every == 0;
+}
+
 Layer block_of(const ModelSpec& model, std::int64_t index) {
   if (model.mamba2) return *model.mamba2;
   TransformerLayer layer{.hidden = model.hidden,
@@ -195,7 +202,7 @@ Layer block_of(const ModelSpec& model, std::int64_t index) {
                          .sinks = model.sinks,
                          .attention_softcap = model.attention_softcap,
                          .dropout = model.dropout};
-  if (model.experts > 0 && index >= model.dense_layers) {
+  if (has_experts(model, index)) {
     layer.experts = model.experts;
     layer.experts_per_token = model.experts_per_token;
     layer.expert_ffn = model.expert_ffn;
@@ -243,6 +250,22 @@ nlohmann::ordered_json mamba2_json(const ModelSpec& model) {
             {"convolution_bias", block.convolution_bias}}}};
 }
 
+void add_experts(nlohmann::ordered_json& json, const ModelSpec& model) {
+  json["experts"] = model.experts;
+  json["experts_per_token"] = model.experts_per_token;
+  json["expert_ffn"] = model.expert_ffn;
+  json["shared_ffn"] = model.shared_ffn;
+  json["dense_layers"] = model.dense_layers;
+  if (model.experts_every > 1) json["experts_every"] = model.experts_every;
+  json["renormalised"] = model.renormalised;
+  if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
+  if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
+  if (model.router == RouterKind::kSigmoid) json["router"] = "sigmoid";
+  if (model.router_bias) json["router_bias"] = true;
+  if (model.selection_bias) json["selection_bias"] = true;
+  if (model.expert_bias) json["expert_bias"] = true;
+}
+
 }  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple) {
@@ -271,9 +294,11 @@ std::int64_t model_parameter_count(const ModelSpec& model) {
 std::int64_t active_parameter_count(const ModelSpec& model) {
   std::int64_t count = model_parameter_count(model);
   if (model.experts == 0) return count;
-  const std::int64_t routed = expert_parameter_count(model_layers(model)[static_cast<std::size_t>(model.layers)]);
-  const std::int64_t mixtures = model.layers - model.dense_layers;
-  return count - mixtures * (routed - routed / model.experts * model.experts_per_token);
+  for (const Layer& layer : model_layers(model)) {
+    const std::int64_t routed = expert_parameter_count(layer);
+    count -= routed - routed / model.experts * model.experts_per_token;
+  }
+  return count;
 }
 
 nlohmann::ordered_json shown_figures(const ModelSpec& model) {
@@ -349,20 +374,7 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
   if (model.attention_softcap > 0) json["attention_softcap"] = model.attention_softcap;
   if (model.logit_softcap > 0) json["logit_softcap"] = model.logit_softcap;
   if (model.dropout > 0) json["dropout"] = model.dropout;
-  if (model.experts > 0) {
-    json["experts"] = model.experts;
-    json["experts_per_token"] = model.experts_per_token;
-    json["expert_ffn"] = model.expert_ffn;
-    json["shared_ffn"] = model.shared_ffn;
-    json["dense_layers"] = model.dense_layers;
-    json["renormalised"] = model.renormalised;
-    if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
-    if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
-    if (model.router == RouterKind::kSigmoid) json["router"] = "sigmoid";
-    if (model.router_bias) json["router_bias"] = true;
-    if (model.selection_bias) json["selection_bias"] = true;
-    if (model.expert_bias) json["expert_bias"] = true;
-  }
+  if (model.experts > 0) add_experts(json, model);
   if (model.kv_rank > 0) {
     json["kv_rank"] = model.kv_rank;
     json["query_rank"] = model.query_rank;

@@ -48,12 +48,14 @@ struct ModelSpec {
   std::int64_t full_attention_every = 0;
   bool tied_embeddings = false;
   double dropout = 0;  ///< rate for attention probabilities and residual branches; 0: none
-  // Mixture of experts (kernels/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
+  // Mixture of experts (kernels/layer.h), behind the first `dense_layers` in every `experts_every`-th layer of all, the
+  // last of each period; 0 experts: none.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t expert_ffn = 0;
   std::int64_t shared_ffn = 0;
   std::int64_t dense_layers = 0;
+  std::int64_t experts_every = 1;
   bool renormalised = true;
   double capacity_factor = 0;
   double balance_loss = 0;

@@ -70,6 +70,7 @@ ROOMS = {
                          "planner/price/layer", "planner/price/memory", "planner/spec"],
     "planner/search": ["planner/evaluate", "planner/price", "planner/price/layer", "planner/spec",
                        "planner/threads"],
+    "planner/budget": ["planner/evaluate", "planner/price", "planner/search", "planner/spec"],
     "planner/calibrate": ["planner/logs", "planner/price/collective", "planner/price/kernel", "planner/search",
                           "planner/spec"],
     "planner/logs": ["planner/price/collective"],

@@ -166,6 +166,8 @@ SEEDS = [
     Seed("slow rank and link", "slow",
          'read -r rank link <slow; plumb simulate $SEEDS/plan.json --slow "$rank" --degrade "$link"', "rank=1:0.8 nvlink:rank0=0.5\n"),
     Seed("variation", "vary", 'plumb whatif $SEEDS/plan.json --vary "$(cat vary)"', "network.bandwidth_gb_per_s=25,50"),
+    Seed("break-even", "range",
+         'plumb whatif $SEEDS/plan.json --vary layout.zero=0,1 --break-even "$(cat range)"', "network.bandwidth_gb_per_s=25.0..50"),
     Seed("figure set", "set", 'plumb score $SEEDS/rows.json --set "$(cat set)"', "cluster.device.gemm_efficiency=0.7"),
     Seed("row chosen", "only", 'plumb score $SEEDS/rows.json --only "$(cat only)"', "model.name=^gpt.*[0-9]+"),
     Seed("images", "images.bin", "plumb run alexnet-32 --schedule gpipe -p 2 -m 2 --steps 1 --images images.bin",

@@ -265,7 +265,9 @@ class BadInput(CommandLineTest):
                  "rows.json": '{"rows": [1]}', "profile.json": '{"nodes": [1], "edges": [2]}'}
         question = ("--global-batch", 8, "--layout", "dp=8")
         costs = ("--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1")
-        verbs = {"model.json": (("plan", "{}", "h100:8", *question), ("models", "{}")),
+        verbs = {"model.json": (("plan", "{}", "h100:8", *question), ("models", "{}"), ("memory", "{}", "h100:8", *question),
+                                ("whatif", "{}", "h100:8", *question, "--vary", "layout.zero=1"),
+                                ("budget", "{}", "h100:8", *question, "--tokens", 1e9)),
                  "cluster.json": (("plan", "gpt2", "{}", *question), ("clusters", "{}")),
                  "plan.json": (("simulate", "{}"), ("memory", "{}"), ("whatif", "{}", "--vary", "layout.zero=1"), ("run", "{}"), ("validate", "{}")),
                  "stack.json": (("plan", "gpt2", "h100:8", *question, "--stack", "{}"), ("stacks", "{}")),

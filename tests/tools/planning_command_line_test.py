@@ -332,6 +332,11 @@ class Presets(CommandLineTest):
         self.assertEqual(json.loads(result.stdout)["parameters"], 8_030_261_248)
         self.assertIn("bos_token_id", result.stderr)  # ignored keys are listed once
         self.assertEqual(result.stderr.count("\n"), 1)
+        self.assertEqual(plumb("models", f"{self.folder}/").stdout.replace(f"{self.folder}/config.json", ""),
+                         result.stdout.replace(f"{self.folder}/config.json", ""))  # its folder is the same model
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.refused(1, "models", empty, says=["a folder without a config.json"])
 
     def test_a_preset_that_does_not_exist_names_the_nearest(self):
         self.refused(1, "models", "llama-3-8", says=["llama-3-8b"])
@@ -420,6 +425,58 @@ class Planning(CommandLineTest):
         times = [row["prediction"]["step_time_s"] for row in rows[::2]]
         self.assertEqual(times, sorted(times, reverse=True))  # a faster network is never slower
         self.assertEqual(len(csv.read_text().splitlines()), 7)
+
+    def test_what_if_and_memory_take_a_model_on_a_cluster_as_simulate_does(self):
+        question = ("llama-3-8b", "h100:16", "--global-batch", 128, "--layout", "dp=4,tp=2,pp=2,mbs=1")
+        simulated = self.json("simulate", *question)
+        row = self.json("whatif", *question, "--vary", "global_batch=128")["rows"][0]
+        self.assertEqual(row["prediction"]["step_time_s"], simulated["step_time_s"])
+        ranks = self.json("memory", *question)["ranks"]
+        self.assertEqual([rank["peak_bytes"] for rank in ranks], simulated["peak_memory_bytes"])
+        for verb, more in (("whatif", ("--vary", "global_batch=64")), ("memory", ())):
+            self.refused(2, verb, self.llama_plan(), "--seq", 512, *more, says=["in the plan already"])
+            self.refused(3, verb, "llama-3.1-405b", "h100:8", "--global-batch", 8, *more)
+
+    def test_presets_vary_as_a_whole(self):
+        rows = self.json("whatif", self.llama_plan(), "--vary", "gpus=16,32", "--vary", "cluster=h100,a100", "--vary",
+                         "model=llama-3-8b,qwen3-8b", "--replan")["rows"]
+        self.assertEqual(len(rows), 8)
+        self.assertEqual(rows[2]["values"], {"cluster.devices": 16, "cluster": "a100", "model": "llama-3-8b"})
+        planned = self.json("plan", "qwen3-8b", "a100:32", "--global-batch", 128, "--seq", 8192)["best"]
+        self.assertEqual(rows[7]["prediction"]["step_time_s"], planned["prediction"]["step_time_s"])
+        named = self.json("whatif", self.llama_plan(), "--vary", "stack=nemo,plumb")["rows"]
+        self.assertEqual([row["stack"] for row in named], ["nemo", None])
+        self.assertEqual((rows[0]["stack"], rows[2]["stack"]), ("nemo", "megatron-core"))  # a100 has no fp8
+        self.assertNotEqual(named[0]["prediction"]["step_time_s"], named[1]["prediction"]["step_time_s"])
+        self.refused(1, "whatif", self.llama_plan(), "--vary", "cluster=h10O", says=["h100"])
+
+    def test_a_resource_that_does_not_bind_is_named(self):
+        said = plumb("whatif", self.llama_plan(), "--vary", "network.bandwidth_gb_per_s=5,50,1e5,1e6").stderr
+        self.assertRegex(said, r"network.bandwidth_gb_per_s does not bind from \d+ on")
+        self.assertIn("does not bind", plumb("whatif", self.llama_plan(), "--vary", "device.memory_gib=80,160").stderr)
+
+    def test_a_chart_has_both_axes_and_a_line_for_each_combination(self):
+        svg = self.folder / "chart.svg"
+        self.done("whatif", self.llama_plan(), "--vary", "global_batch=64,128", "--vary",
+                  "network.bandwidth_gb_per_s=10,50,100", "--svg", svg)
+        drawn = svg.read_text()
+        for text in (">step time, s<", ">cluster.network.bandwidth_gb_per_s<", ">training.global_batch=64<", ">100<"):
+            self.assertIn(text, drawn)
+        self.assertEqual(drawn.count("<circle"), 6)
+
+    def test_a_break_even_is_where_two_plans_change_places(self):
+        question = ("llama-3-8b", "h100:16", "--global-batch", 128, "--replan", "--vary", "layout.pp=1,2")
+        found = self.json("whatif", *question, "--break-even", "network.bandwidth_gb_per_s=0.05..100.0")
+        self.assertEqual((found["key"], found["vary"]), ("network.bandwidth_gb_per_s", "layout.pp"))
+        for crossing in found["crossings"]:
+            for value, fastest in ((crossing["value"], "faster_above"), (0.99 * crossing["value"], "faster_below")):
+                rows = self.json("whatif", *question, "--vary", f"network.bandwidth_gb_per_s={value}")["rows"]
+                best = min(rows, key=lambda row: row["prediction"]["step_time_s"])
+                self.assertEqual(best["values"]["layout.pp"], crossing[fastest])
+        self.assertTrue(found["crossings"])
+        self.assertIn("is faster than", self.done("whatif", *question, "--break-even", "network.bandwidth_gb_per_s=50..100"))
+        self.refused(2, "whatif", *question, "--break-even", "bandwidth", says=["KEY=LOW..HIGH"])
+        self.refused(2, "whatif", self.llama_plan(), "--vary", "pp=1,2,4", "--break-even", "seq=512..1024", says=["give two"])
 
     def test_what_if_rows_that_the_plans_layout_does_not_fit_name_the_search(self):
         other_depth = ("whatif", self.llama_plan(), "--vary", "model.layers=32,48")

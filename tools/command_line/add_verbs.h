@@ -7,6 +7,7 @@
 namespace plumb { inline namespace tools {
 
 void add_plan(CLI::App& app, Chosen& chosen);
+void add_budget(CLI::App& app, Chosen& chosen);
 void add_simulate(CLI::App& app, Chosen& chosen);
 void add_plan_readers(CLI::App& app, Chosen& chosen);  ///< memory, whatif
 void add_exchange(CLI::App& app, Chosen& chosen);      ///< export, compare, import

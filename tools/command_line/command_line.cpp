@@ -88,6 +88,7 @@ int run_command_line(int argc, char** argv) {
   Chosen chosen;
   add_presets(app, chosen);
   add_plan(app, chosen);
+  add_budget(app, chosen);
   add_simulate(app, chosen);
   add_schedule(app, chosen);
   add_plan_readers(app, chosen);

@@ -60,6 +60,17 @@ void add_question(CLI::App* app, QuestionArguments& question) {
       "in 'Et*3|(tt|)*29L'");
 }
 
+void add_money(CLI::App* app, AimArguments& aim) {
+  app->add_option("--tokens", aim.tokens, "tokens of the training, as in 15e12")->check(above_zero());
+  app->add_option("--deadline", aim.deadline_days, "days in which they are trained")->check(above_zero());
+  app->add_option("--price", aim.price_usd, "dollars of a device's hour (default: the cluster's own)")
+      ->check(above_zero());
+  app->add_option("--power", aim.power,
+                  "watts of an idle and of a busy device, as in 100:700 (default: the cluster's)");
+  app->add_option("--pue", aim.pue, "power of the site over that of its machines (default: the cluster's, or 1)")
+      ->check(CLI::Range(1.0, 10.0));
+}
+
 void add_order(CLI::App* app, ScheduleArguments& schedule) {
   const auto add = [&](const std::string& name, auto& value, const std::string& what) {
     return of(kOfSchedule, app->add_option(name, value, what));

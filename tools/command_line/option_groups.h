@@ -53,6 +53,9 @@ void refuse_group(const CLI::App& app, const char* group, std::string_view why);
 CLI::Option* add_json(CLI::App* app, bool& json);
 void add_question(CLI::App* app, QuestionArguments& question);
 
+/// Adds the options of tokens, deadline, price and power.
+void add_money(CLI::App* app, AimArguments& aim);
+
 /// Adds the options that determine the order of a schedule.
 void add_order(CLI::App* app, ScheduleArguments& schedule);
 

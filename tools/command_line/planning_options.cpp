@@ -30,6 +30,32 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
   add("--topology", network.topology, "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
 
+/// Refuses options of a question beside a plan, which has them already.
+void refuse_question_of_plan(const CLI::App& app, const QuestionArguments& question) {
+  if (question.cluster.empty())
+    refuse_group(app, kOfQuestion, "is in the plan already: leave it away, or vary it with `plumb whatif`");
+}
+
+/// Adds a plan, or a model with its cluster, and the options of the latter.
+void add_plan_or_question(CLI::App* verb, std::string& plan, QuestionArguments& question) {
+  verb->add_option("plan_or_model", plan, "a plan file, or a model with a cluster behind it")->required();
+  verb->add_option("cluster", question.cluster, "a preset or a file");
+  add_question(verb, question);
+}
+
+void check_memory(const CLI::App& app, const MemoryArguments& arguments) {
+  refuse_question_of_plan(app, arguments.question);
+}
+
+void check_whatif(const CLI::App& app, const WhatifArguments& arguments) {
+  refuse_question_of_plan(app, arguments.question);
+  if (arguments.break_even.empty()) return;
+  if (arguments.vary.size() != 1)
+    throw UsageError("--break-even is between the two values of one --vary: give one, as in --vary layout.pp=4,8");
+  if (!arguments.csv.empty() || !arguments.svg.empty())
+    throw UsageError("--csv and --svg hold a grid of answers, and --break-even has one: leave one away");
+}
+
 /// Refuses options that the kind of question leaves without effect: a schedule has costs, a plan has a cluster, and a
 /// model is named together with its cluster.
 void check_simulate(const CLI::App& app, const SimulateArguments& arguments) {
@@ -42,8 +68,7 @@ void check_simulate(const CLI::App& app, const SimulateArguments& arguments) {
   if (arguments.plan.empty()) return;
   refuse_group(app, kOfSchedule, "is of a schedule: name it with --schedule, or leave it away: a plan has its own");
   refuse_group(app, kOfOrder, "is of a schedule with --costs: name it with --schedule, or leave it away");
-  if (arguments.question.cluster.empty())
-    refuse_group(app, kOfQuestion, "is in the plan already: leave it away, or vary it with `plumb whatif`");
+  refuse_question_of_plan(app, arguments.question);
 }
 
 void add_aim(CLI::App* verb, AimArguments& aim) {
@@ -61,14 +86,7 @@ void add_aim(CLI::App* verb, AimArguments& aim) {
       "numbers of devices that are tried, as in 8|16|32 (default: the cluster's; for cost, energy, devices "
       "and --front devices all up to those that fill nodes)");
   verb->add_option("--noise", aim.noise, "durations that vary, as in cv=0.05 (see `plumb simulate --help`)");
-  verb->add_option("--tokens", aim.tokens, "tokens of the training, as in 15e12")->check(above_zero());
-  verb->add_option("--deadline", aim.deadline_days, "days in which they are trained")->check(above_zero());
-  verb->add_option("--price", aim.price_usd, "dollars of a device's hour (default: the cluster's own)")
-      ->check(above_zero());
-  verb->add_option("--power", aim.power,
-                   "watts of an idle and of a busy device, as in 100:700 (default: the cluster's)");
-  verb->add_option("--pue", aim.pue, "power of the site over that of its machines (default: the cluster's, or 1)")
-      ->check(CLI::Range(1.0, 10.0));
+  add_money(verb, aim);
 }
 
 /// Refuses options that the rest of the question leaves without effect.
@@ -163,24 +181,29 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
 
 void add_plan_readers(CLI::App& app, Chosen& chosen) {
   const auto memory = std::make_shared<MemoryArguments>();
-  CLI::App* memory_app =
-      add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory, memory_verb);
-  memory_app->add_option("plan", memory->plan, "a plan file")->required();
+  CLI::App* memory_app = add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory,
+                                  memory_verb, check_memory);
+  add_plan_or_question(memory_app, memory->plan, memory->question);
   memory_app->add_flag("--arena", memory->arena,
                        "also plan each rank's temporary tensors into one block of memory, as a device gets it");
   add_json(memory_app, memory->json);
 
   const auto whatif = std::make_shared<WhatifArguments>();
-  CLI::App* whatif_app =
-      add_verb(app, chosen, "whatif", "ask a plan's question over a grid of answers", whatif, whatif_verb);
-  whatif_app->add_option("plan", whatif->plan, "a plan file")->required();
+  CLI::App* whatif_app = add_verb(app, chosen, "whatif", "ask a plan's question over a grid of answers", whatif,
+                                  whatif_verb, check_whatif);
+  add_plan_or_question(whatif_app, whatif->plan, whatif->question);
   whatif_app
-      ->add_option("--vary", whatif->vary,
-                   "KEY=a,b,c with KEY a field of the plan, as in cluster.network.bandwidth_gb_per_s")
+      ->add_option(
+          "--vary", whatif->vary,
+          "KEY=a,b,c with KEY a field of the plan, as in cluster.network.bandwidth_gb_per_s, or gpus, cluster, "
+          "model or stack, the latter by presets or files")
       ->required()
       ->take_all();
+  whatif_app->add_option("--break-even", whatif->break_even,
+                         "KEY=LOW..HIGH: where in that range the two values of --vary change places");
   whatif_app->add_flag("--replan", whatif->replan, "search the best layout anew for each");
   whatif_app->add_option("--csv", whatif->csv, "write the table to a file");
+  whatif_app->add_option("--svg", whatif->svg, "draw the step time over the last key that is varied");
   add_json(whatif_app, whatif->json);
 }
 

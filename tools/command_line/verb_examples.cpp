@@ -7,7 +7,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kExamples{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kExamples{{
     {"plumb models", "plumb models llama-3-8b"},
     {"plumb clusters", "plumb clusters h100"},
     {"plumb stacks", "plumb stacks megatron-core"},
@@ -15,6 +15,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kExample
     {"plumb simulate", "plumb simulate --schedule 1f1b -p 4 -m 8"},
     {"plumb memory", "plumb memory plan.json"},
     {"plumb whatif", "plumb whatif plan.json --vary network.bandwidth_gb_per_s=25,50,100"},
+    {"plumb budget", "plumb budget llama-3-8b h100:512 --global-batch 512 --tokens 1e12 --deadline 30"},
     {"plumb export", "plumb export plan.json --to megatron-bridge -o run.py"},
     {"plumb compare", "plumb compare plan.json run.log"},
     {"plumb import", "plumb import run.py --model llama-3-8b --devices 16"},

@@ -60,6 +60,22 @@ struct PlanArguments {
   bool json = false;
 };
 
+/// The tokens, days, money and devices of a training that are given, and what interrupts it.
+struct BudgetArguments {
+  QuestionArguments question;
+  AimArguments aim;                  ///< devices, tokens, deadline_days, price_usd, power and pue
+  double money_usd = 0;              ///< 0: not given, as below
+  bool weak = false;                 ///< the batch grows with the devices
+  std::string failures = "llama-3";  ///< a preset of tools/specs/reliability, or none
+  double mtbf_hours = 0;             ///< of one device, in place of the preset's components
+  double restart_minutes = 0;        ///< in place of the preset's, as below
+  double repair_hours = 0;
+  double storage_gb_per_s = 0;    ///< of a node
+  double checkpoint_minutes = 0;  ///< work between checkpoints; 0: the best interval
+  std::uint64_t seed = 1;         ///< of the simulated interruptions
+  bool json = false;
+};
+
 struct PartitionArguments {
   QuestionArguments question;      ///< `model` may be a measured graph (inputs/measured_input.h)
   std::string method = "time";     ///< time, parameters, uniform, type:REGEX
@@ -142,16 +158,20 @@ struct ScheduleVerbArguments {
 };
 
 struct MemoryArguments {
-  std::string plan;
-  bool arena = false;  ///< also print the arena that is planned for a device
+  std::string plan;            ///< a plan file, or the model of
+  QuestionArguments question;  ///< a model on a cluster
+  bool arena = false;          ///< also print the arena that is planned for a device
   bool json = false;
 };
 
 struct WhatifArguments {
-  std::string plan;
+  std::string plan;               ///< as of MemoryArguments
+  QuestionArguments question;     ///< likewise
   std::vector<std::string> vary;  ///< KEY=a,b,c
+  std::string break_even;         ///< KEY=LOW..HIGH: where two plans change places; empty: not asked
   bool replan = false;
   std::string csv;
+  std::string svg;
   bool json = false;
 };
 

@@ -1,6 +1,7 @@
 #include "tools/inputs/inputs.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,12 +76,22 @@ ModelSpec model_file(const std::string& name_or_path) {
   return imported.model;
 }
 
+/// Returns the path of the configuration in a folder of Hugging Face's, or the file's own path.
+std::string model_path(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  const std::string config = (std::filesystem::path(path) / "config.json").string();
+  if (std::filesystem::exists(config)) return config;
+  throw InputError(
+      fmt::format("{} is a folder without a config.json: give a Hugging Face model's folder, or a file", path));
+}
+
 }  // namespace
 
 ModelSpec model_input(const std::string& name_or_path) {
   if (!names_file(name_or_path))
     return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
-  return read_as(FileKind::kModel, name_or_path, [&] { return model_file(name_or_path); });
+  const std::string path = model_path(name_or_path);
+  return read_as(FileKind::kModel, path, [&] { return model_file(path); });
 }
 
 ClusterSpec cluster_input(const std::string& name_or_path) {

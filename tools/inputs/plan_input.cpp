@@ -43,17 +43,6 @@ std::string offload_text(const Layout& layout) {
       offload_name(layout.offload));
 }
 
-/// Returns the parts of a list A|B|C; an empty text is one empty part.
-std::vector<std::string> listed(std::string_view text) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find('|', start), text.size());
-    parts.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
 /// Returns the cluster with the price and the powers that the aim gives.
 ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim) {
   OperatingSpec& operation = cluster.operation;
@@ -69,23 +58,6 @@ ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim) {
   operation.idle_watts = idle;
   operation.busy_watts = busy;
   return cluster;
-}
-
-/// Returns the numbers of devices that are tried. Money, energy and a deadline may want fewer than there are.
-std::vector<int> device_counts_of(const AimArguments& aim, const ClusterSpec& cluster) {
-  const bool any =
-      aim.front == "devices" || aim.objective == "cost" || aim.objective == "energy" || aim.objective == "devices";
-  if (aim.devices.empty()) return any ? device_counts(cluster) : std::vector{cluster.devices};
-  std::vector<int> counts;
-  for (const std::string& text : listed(aim.devices)) {
-    const auto count = whole_number<int>(text);
-    if (!count || *count < 1)
-      throw UsageError(
-          fmt::format("--devices {}: \"{}\" is no number of devices: list some, as in 8|16|32", aim.devices, text));
-    counts.push_back(*count);
-  }
-  std::ranges::sort(counts);
-  return counts;
 }
 
 /// Returns the settings by number of devices, of equal ones as they are listed.
@@ -157,6 +129,32 @@ std::string why_no_rows(const SettingsResult& found, const SettingsOptions& want
 
 }  // namespace
 
+std::vector<std::string> listed(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find('|', start), text.size());
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+std::vector<int> device_counts_of(const AimArguments& aim, const ClusterSpec& cluster) {
+  const bool any =
+      aim.front == "devices" || aim.objective == "cost" || aim.objective == "energy" || aim.objective == "devices";
+  if (aim.devices.empty()) return any ? device_counts(cluster) : std::vector{cluster.devices};
+  std::vector<int> counts;
+  for (const std::string& text : listed(aim.devices)) {
+    const auto count = whole_number<int>(text);
+    if (!count || *count < 1)
+      throw UsageError(
+          fmt::format("--devices {}: \"{}\" is no number of devices: list some, as in 8|16|32", aim.devices, text));
+    counts.push_back(*count);
+  }
+  std::ranges::sort(counts);
+  return counts;
+}
+
 Plan plan_input(const std::string& path) {
   return read_as(FileKind::kPlan, path, [&] { return parse_plan(read_text_file(path), path); });
 }
@@ -187,6 +185,16 @@ PlannedQuestion plan_question(const QuestionArguments& question, const SearchOpt
       throw UsageError(fmt::format("{}: this asks about one setting: give one cluster, precision and optimizer", text));
   }
   return std::move(plan_settings(question, {}, options).settings.front());
+}
+
+AskedPlan asked_plan(const std::string& plan_or_model, const QuestionArguments& question) {
+  if (question.cluster.empty()) return {.plan = plan_input(plan_or_model)};
+  QuestionArguments asked = question;
+  asked.model = plan_or_model;
+  asked.headroom = 0;
+  const PlannedQuestion planned = plan_question(asked, {.keep = 1});
+  if (planned.search.ranked.empty()) return {.infeasible = planned.search.infeasible};
+  return {.plan = plan_of(planned, planned.search.ranked.front()), .switched = planned.switched};
 }
 
 Plan plan_of(const PlannedQuestion& planned, const Evaluation& ranked) {

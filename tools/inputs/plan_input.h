@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/search/plan.h"
@@ -13,6 +14,24 @@ namespace plumb { inline namespace tools {
 
 /// The plan in a file. Throws InputError with file, place and remedy.
 Plan plan_input(const std::string& path);
+
+/// A plan that a verb reads, or that answers a question.
+struct AskedPlan {
+  std::optional<Plan> plan;
+  std::string infeasible;  ///< why there is no plan
+  std::string switched;    ///< as PlannedQuestion::switched
+};
+
+/// Returns the plan of a file or, where the question names a cluster, the best plan of the model on it; what is asked
+/// about is told, also where it is tight. Throws as plan_input and plan_question do.
+AskedPlan asked_plan(const std::string& plan_or_model, const QuestionArguments& question);
+
+/// Returns the parts of a list A|B|C; an empty text is one empty part.
+std::vector<std::string> listed(std::string_view text);
+
+/// Returns the numbers of devices that are tried, ascending. Money, energy and a deadline may want fewer than there
+/// are. Throws UsageError if one that is listed is no number.
+std::vector<int> device_counts_of(const AimArguments& aim, const ClusterSpec& cluster);
 
 /// A question and its answer: the prices that the search used, and the layouts that it found. search.ranked is empty
 /// where nothing is feasible, and search.infeasible says why.

@@ -7,7 +7,7 @@
 namespace plumb { inline namespace tools {
 
 struct Preset {
-  enum class Kind { kModel, kCluster, kStack, kMapping, kTarget, kErrorBars, kPage, kText };
+  enum class Kind { kModel, kCluster, kStack, kMapping, kTarget, kReliability, kErrorBars, kPage, kText };
   Kind kind;
   std::string_view name;  ///< the file's name without its ending; with it for parts of pages
   std::string_view text;  ///< JSON in Plumb's own form; other texts as they are

@@ -38,6 +38,7 @@ ScoreLibrary embedded_library() {
         library.mappings.push_back(parse_source_mapping(preset.text, name));
         break;
       case Preset::Kind::kTarget:
+      case Preset::Kind::kReliability:
       case Preset::Kind::kErrorBars:
       case Preset::Kind::kPage:
       case Preset::Kind::kText:

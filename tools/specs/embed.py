@@ -3,13 +3,15 @@
 
 usage: embed.py OUTPUT.cpp DEPFILE FOLDER PAGES TEXT
 
-FOLDER has models/*.json, clusters/*.json, stacks/*.json, score/*.json, targets/*.json and error_bars.json. PAGES has
-the style and the scripts of pages. TEXT is a text to train on. DEPFILE names the files and their folders, so that a preset that is added or removed makes the output anew.
+FOLDER has models/*.json, clusters/*.json, stacks/*.json, score/*.json, targets/*.json, reliability/*.json and
+error_bars.json. PAGES has the style and the scripts of pages. TEXT is a text to train on. DEPFILE names the files and
+their folders, so that a preset that is added or removed makes the output anew.
 """
 import pathlib
 import sys
 
-KINDS = {"models": "kModel", "clusters": "kCluster", "stacks": "kStack", "score": "kMapping", "targets": "kTarget"}
+KINDS = {"models": "kModel", "clusters": "kCluster", "stacks": "kStack", "score": "kMapping", "targets": "kTarget",
+         "reliability": "kReliability"}
 LONGEST_LITERAL = 8000  # compilers need not accept much longer ones; adjacent literals are joined
 
 

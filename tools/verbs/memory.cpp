@@ -99,10 +99,7 @@ std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Evaluation& ev
   return bytes;
 }
 
-}  // namespace
-
-int memory_verb(const MemoryArguments& arguments) {
-  const Plan plan = plan_input(arguments.plan);
+int print_memory(const Plan& plan, const MemoryArguments& arguments) {
   const Evaluation evaluation = evaluate(plan);
   if (!evaluation.exists) {
     print_note("plumb: " + evaluation.infeasible);
@@ -148,6 +145,15 @@ int memory_verb(const MemoryArguments& arguments) {
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);
+  return kInfeasible;
+}
+
+}  // namespace
+
+int memory_verb(const MemoryArguments& arguments) {
+  const AskedPlan asked = asked_plan(arguments.plan, arguments.question);
+  if (asked.plan) return print_memory(*asked.plan, arguments);
+  print_note("plumb: " + asked.infeasible);
   return kInfeasible;
 }
 

@@ -13,6 +13,7 @@ int models_verb(const PresetArguments& arguments);
 int clusters_verb(const PresetArguments& arguments);
 int stacks_verb(const PresetArguments& arguments);
 int plan_verb(const PlanArguments& arguments);
+int budget_verb(const BudgetArguments& arguments);
 int partition_verb(const PartitionArguments& arguments);
 
 /// Prints the partition of measured layers; `text` is the contents of the profile.

@@ -89,11 +89,22 @@ void solve_plain_head(Learner& learner) {
   if (learner.count() && rotary) learner.learn("model.head_size", *learner.count() + *rotary);
 }
 
-/// Megatron's pattern of dense layers and layers of experts; empty where all have experts, or none.
+/// Returns Megatron's pattern of layers where the last of each `period` has experts.
+std::string periodic_pattern(std::int64_t layers, std::int64_t period) {
+  return fmt::format("([0]*{}+[1]*1)*{}", period - 1, layers / period);
+}
+
+/// Megatron's pattern of dense layers and layers of experts; empty where all have experts, or none. It has no word for
+/// dense layers before a period, nor for one that does not divide the layers.
 std::optional<json> expert_pattern(const Facts& facts) {
   const auto layers = count_at(facts, "model.layers"), dense = count_at(facts, "model.dense_layers");
-  if (!layers || !dense || *dense == 0) return "";
-  return fmt::format("([0]*{}+[1]*{})", *dense, *layers - *dense);
+  const std::int64_t period = count_at(facts, "model.experts_every").value_or(1);
+  if (!layers || !dense) return "";
+  if (period > 1) {
+    if (*dense > 0 || *layers % period != 0) return std::nullopt;
+    return periodic_pattern(*layers, period);
+  }
+  return *dense == 0 ? "" : fmt::format("([0]*{}+[1]*{})", *dense, *layers - *dense);
 }
 
 void solve_expert_pattern(Learner& learner) {
@@ -106,9 +117,15 @@ void solve_expert_pattern(Learner& learner) {
     if (pattern == fmt::format("([0]*{}+[1]*{})", dense, *layers - dense))
       return learner.learn("model.dense_layers", dense);
   }
+  for (std::int64_t period = 2; period <= *layers; ++period) {
+    if (*layers % period == 0 && pattern == periodic_pattern(*layers, period)) {
+      learner.learn("model.dense_layers", 0);
+      return learner.learn("model.experts_every", period);
+    }
+  }
   throw SpecError(
-      fmt::format("{}: the pattern of experts \"{}\" is not ([0]*D+[1]*N), dense layers before all others: "
-                  "other patterns are not modelled",
+      fmt::format("{}: the pattern of experts \"{}\" is neither ([0]*D+[1]*N), dense layers before all others, nor "
+                  "([0]*D+[1]*1)*N, experts in the last layer of each period: other patterns are not modelled",
                   learner.place(), pattern));
 }
 
@@ -122,7 +139,8 @@ constexpr std::array kModelFacts = {
     DerivedFact{"usual_head", usual_head, solve_nothing, ""},
     DerivedFact{"is_latent", is_latent, solve_nothing, ""},
     DerivedFact{"plain_head", plain_head, solve_plain_head, ""},
-    DerivedFact{"expert_pattern", expert_pattern, solve_expert_pattern, ""},
+    DerivedFact{"expert_pattern", expert_pattern, solve_expert_pattern,
+                "let experts_every divide the layers, and dense_layers be 0", "model.experts_every"},
 };
 
 }  // namespace

@@ -24,6 +24,10 @@ bool HuggingFaceConfig::is_empty(const std::string& key) {
   return !json_.contains(key) || json_.at(key).is_null() || (json_.at(key).is_array() && json_.at(key).empty());
 }
 
+bool HuggingFaceConfig::is_empty_or(const std::string& key, const std::vector<std::int64_t>& numbers) {
+  return is_empty(key) || json_.at(key) == nlohmann::json(numbers);
+}
+
 std::int64_t HuggingFaceConfig::size(const std::string& key) {
   constexpr std::int64_t kLargestSize = 1 << 24;
   const std::int64_t value = used(key).positive_integer(key);

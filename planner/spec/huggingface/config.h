@@ -27,6 +27,9 @@ class HuggingFaceConfig {
   /// Returns true if the key is absent, null or [].
   bool is_empty(const std::string& key);
 
+  /// Returns true if the key is empty, or lists these numbers.
+  bool is_empty_or(const std::string& key, const std::vector<std::int64_t>& numbers);
+
   /// Returns a positive integer, at most 2^24. All functions that read a value throw SpecError if it is of another
   /// kind.
   std::int64_t size(const std::string& key);

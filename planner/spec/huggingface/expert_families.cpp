@@ -6,9 +6,10 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-void refuse_dense_layers_between(HuggingFaceConfig& config, const std::string& step) {
-  if (config.size_or(step, 1) != 1) config.refuse(step, "dense layers between those of experts");
-  if (!config.is_empty("mlp_only_layers")) config.refuse("mlp_only_layers", "dense layers between those of experts");
+/// Returns the period of Qwen's layers of experts, the last of which has them.
+std::int64_t sparse_step(HuggingFaceConfig& config) {
+  if (!config.is_empty("mlp_only_layers")) config.refuse("mlp_only_layers", "dense layers that are listed");
+  return config.size_or("decoder_sparse_step", 1);
 }
 
 ModelSpec mixtral(HuggingFaceConfig& config) {
@@ -33,21 +34,32 @@ ModelSpec phimoe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Llama 4: three layers of four see a chunk of the past, priced as a window of that length. The shared expert is as
-/// large as the others.
+/// Llama 4: three layers of four see the past of their chunk, priced as a window of that length, which is the same for
+/// sequences that are no longer. Maverick has experts in every second layer, and MLPs of intermediate_size_mlp between.
+/// The shared expert is as large as the others. The norms of queries and keys have no parameters and are left out, and
+/// all layers are priced with RoPE, which the fourth layers do without.
 ModelSpec llama4(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 8, .head_size = 128, .norm_epsilon = 1e-5, .rope_theta = 500000});
   config.refuse_flag("attention_bias", "biases on the attention alone");
-  if (config.size_or("interleave_moe_layer_step", 1) != 1) {
-    config.refuse("interleave_moe_layer_step", "dense layers between those of experts");
-  }
-  config.has("intermediate_size_mlp");  // size of dense layers, which this model does not have
+  model.experts_every = config.size_or("interleave_moe_layer_step", 1);
   model.window = config.size_or("attention_chunk_size", 8192);
   model.full_attention_every = config.size_or("no_rope_layer_interval", 4);
   model.experts = config.size_or("num_local_experts", 16);
   model.experts_per_token = config.size_or("num_experts_per_tok", 1);
   model.expert_ffn = model.ffn;
   model.shared_ffn = model.ffn;
+  if (model.experts_every > 1) model.ffn = config.size_or("intermediate_size_mlp", 16384);
+  config.has("intermediate_size_mlp");
+  std::vector<std::int64_t> with_experts, with_rope;
+  for (std::int64_t index = 0; index < model.layers; ++index) {
+    if ((index + 1) % model.experts_every == 0) with_experts.push_back(index);
+    with_rope.push_back((index + 1) % model.full_attention_every != 0 ? 1 : 0);
+  }
+  if (!config.is_empty_or("moe_layers", with_experts))
+    config.refuse("moe_layers", "experts in other layers than the last of each period");
+  if (!config.is_empty_or("no_rope_layers", with_rope))
+    config.refuse("no_rope_layers", "chunks in other layers than all but the last of each period");
+  model.router = RouterKind::kSigmoid;
   model.renormalised = false;
   return model;
 }
@@ -76,7 +88,7 @@ ModelSpec olmoe(HuggingFaceConfig& config) {
 /// The gate of Qwen2-MoE's shared expert, a number a token, is left out.
 ModelSpec qwen2_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 16});
-  refuse_dense_layers_between(config, "decoder_sparse_step");
+  model.experts_every = sparse_step(config);
   model.qkv_bias = config.flag_or("qkv_bias", true);
   model.window = optional_window(config);
   model.experts = config.size_or("num_experts", 60);
@@ -90,7 +102,7 @@ ModelSpec qwen2_moe(HuggingFaceConfig& config) {
 ModelSpec qwen3_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 4});
   config.refuse_flag("attention_bias", "biases on the attention alone");
-  refuse_dense_layers_between(config, "decoder_sparse_step");
+  model.experts_every = sparse_step(config);
   model.window = optional_window(config);
   model.experts = config.size_or("num_experts", 128);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);

@@ -73,6 +73,11 @@ ImportedModel model_from_huggingface(std::string_view text, const std::string& f
     imported.note = "only the text model is read; what sees or hears is left out";
     std::erase(imported.ignored_keys, "vision_config");
   }
+  constexpr const char* kAhead = "num_nextn_predict_layers";
+  if (std::erase(imported.ignored_keys, kAhead) > 0 && config.count_or(kAhead, 0) > 0) {
+    imported.note += fmt::format("{}the modules of multi-token prediction ({}) are left out of time and memory",
+                                 imported.note.empty() ? "" : "; ", kAhead);
+  }
   return imported;
 }
 

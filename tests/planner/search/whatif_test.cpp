@@ -82,6 +82,38 @@ TEST_CASE("replanning keeps the layout keys that vary") {
   CHECK(rows[2].layout.pipeline == 4);
 }
 
+TEST_CASE("a part is varied as a whole before the fields inside of it") {
+  const nlohmann::json h100 = to_json(resize(preset_cluster("h100"), 16)),
+                       a100 = to_json(resize(preset_cluster("a100"), 16));
+  const Variation clusters{.key = "cluster", .values = {"h100", "a100"}, .parts = {h100, a100}};
+  const auto rows = whatif(plan_of_16(), {parse_variation("gpus=16,32"), clusters}, {.replan = true});
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[1].values ==
+        std::vector<std::pair<std::string, nlohmann::json>>{{"cluster.devices", 16}, {"cluster", "a100"}});
+  CHECK(rows[0].prediction->step.makespan < rows[1].prediction->step.makespan);
+  CHECK(rows[3].prediction->step.makespan < rows[1].prediction->step.makespan);  // twice the devices of the same kind
+  Plan other = plan_of_16();
+  other.model = preset_model("gpt2");
+  const Variation models{.key = "model", .values = {"gpt2"}, .parts = {nlohmann::json(to_json(other.model))}};
+  CHECK(whatif(plan_of_16(), {models})[0].prediction == prediction_of(evaluate(other)));
+}
+
+TEST_CASE("a stack that was assumed is assumed anew, unless it varies itself") {
+  StackSpec slow{.name = "slow"};
+  slow.kernel_launch = Seconds{1e-3};
+  Plan plan = plan_of_16();
+  plan.training.stack = slow;
+  plan.training.stack_assumed = "a test";
+  StackLibrary library;
+  for (const char* name : {"nemo", "megatron-core", "torchtitan"})
+    library.emplace(name, parse_stack(source_text(std::string("tools/specs/stacks/") + name + ".json"), name));
+  const Variation batch = parse_variation("global_batch=32");
+  const auto kept = whatif(plan, {batch}), assumed = whatif(plan, {batch}, {.assumable = library});
+  CHECK(assumed[0].prediction->step.makespan < kept[0].prediction->step.makespan);
+  const Variation stack{.key = "stack", .values = {"slow"}, .parts = {nlohmann::json(to_json(slow))}};
+  CHECK(whatif(plan, {stack}, {.assumable = library})[0].prediction == kept[0].prediction);
+}
+
 TEST_CASE("a key that is nowhere, or a label, or a value that is refused there is named") {
   const auto refused = [](const char* variation, const char* place, const char* part) {
     CAPTURE(variation);

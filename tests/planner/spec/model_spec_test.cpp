@@ -73,6 +73,8 @@ constexpr Rounded kRounded[] = {
     {"gpt3-5b", 5e9, 1e9, "NVIDIA/NeMo, GPTConfig5B"},
     {"gpt3-20b", 20e9, 1e9, "NVIDIA/NeMo, GPTConfig20B"},
     {"deepseek-v2", 236e9, 1e9, "DeepSeek-AI 2024, arXiv 2405.04434, abstract"},
+    {"llama-4-scout", 108e9, 1e9, "meta-llama/llama-models, Llama 4 model card: 109 B with 0.87 B of vision"},
+    {"llama-4-maverick", 401e9, 1e9, "meta-llama/Llama-4-Maverick-17B-128E, model page: 402 B with 0.87 B of vision"},
     {"megatron-1.7b", 1.7e9, 0.1e9, "Narayanan et al. 2021, table 1"},
     {"megatron-3.6b", 3.6e9, 0.1e9, "Narayanan et al. 2021, table 1"},
     {"megatron-7.5b", 7.5e9, 0.1e9, "Narayanan et al. 2021, table 1"},
@@ -93,6 +95,8 @@ constexpr Rounded kActive[] = {
     {"qwen3-30b-a3b", 3.3e9, 0.1e9, "Qwen/Qwen3-30B-A3B, model card: 3.3 of 30.5 B"},
     {"qwen3-235b-a22b", 22e9, 1e9, "Qwen/Qwen3-235B-A22B, model card: 22 of 235 B"},
     {"deepseek-v2", 21e9, 1e9, "DeepSeek-AI 2024, arXiv 2405.04434, abstract"},
+    {"llama-4-scout", 17e9, 1e9, "meta-llama/llama-models, Llama 4 model card"},
+    {"llama-4-maverick", 17e9, 1e9, "meta-llama/llama-models, Llama 4 model card"},
     {"deepseek-v3", 37e9, 1e9, "DeepSeek-AI 2024, arXiv 2412.19437, abstract: 37 of 671 B"},
 };
 

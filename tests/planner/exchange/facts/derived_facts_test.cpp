@@ -85,10 +85,14 @@ TEST_CASE("settings that contradict each other are refused by the fact") {
   check_refused<SpecError>([&] { solve(facts, "run.sh"); }, "run.sh", "dp is 4 by one setting and 8 by another");
 }
 
-TEST_CASE("a pattern of experts is read where dense layers come first, and refused otherwise") {
+TEST_CASE("a pattern of experts is read where dense layers come first or experts in periods, and refused otherwise") {
   Facts facts{{"model.layers", 61}, {"model.experts", 256}, {"expert_pattern", "([0]*3+[1]*58)"}};
   solve(facts, "run");
   CHECK(facts["model.dense_layers"] == 3);
-  Facts mixed{{"model.layers", 4}, {"model.experts", 8}, {"expert_pattern", "([0]*1+[1]*1)*2"}};
+  Facts interleaved{{"model.layers", 48}, {"model.experts", 128}, {"expert_pattern", "([0]*1+[1]*1)*24"}};
+  solve(interleaved, "run");
+  CHECK(interleaved["model.experts_every"] == 2);
+  CHECK(interleaved["model.dense_layers"] == 0);
+  Facts mixed{{"model.layers", 4}, {"model.experts", 8}, {"expert_pattern", "([1]*1+[0]*1)*2"}};
   check_refused<SpecError>([&] { solve(mixed, "run.sh"); }, "run.sh", "other patterns are not modelled");
 }

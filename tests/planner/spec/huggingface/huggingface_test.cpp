@@ -244,6 +244,35 @@ TEST_CASE("Llama 4 Scout has 17 billion active of 109 billion parameters, and on
   CHECK(imported.ignored_keys.empty());
 }
 
+TEST_CASE("Llama 4 Maverick has experts in every second layer, and wide MLPs between") {
+  const auto maverick = [](const char* more) {
+    return model_from_huggingface(std::string(R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text",
+      "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384, "num_hidden_layers": 48,
+      "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 202048,
+      "num_local_experts": 128, "num_experts_per_tok": 1, "interleave_moe_layer_step": 2,
+      "attention_chunk_size": 8192, "max_position_embeddings": 1048576)") +
+                                      more + "}}",
+                                  "config.json")
+        .model;
+  };
+  ModelSpec model = maverick("");
+  const ModelSpec preset = preset_model("llama-4-maverick");
+  CHECK(maverick(R"(, "no_rope_layers": [], "moe_layers": [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+      33, 35, 37, 39, 41, 43, 45, 47])") == model);
+  CHECK_THROWS_AS(maverick(R"(, "moe_layers": [1, 3])"), SpecError);
+  model.name = preset.name;
+  model.source = preset.source;
+  model.sequence = preset.sequence;
+  CHECK(model == preset);
+}
+
+TEST_CASE("a module of multi-token prediction is left out, and the note says so") {
+  const ImportedModel imported = model_from_huggingface(kDeepSeekV3, "config.json");
+  CHECK(imported.note.find("multi-token prediction") != std::string::npos);
+  CHECK(imported.ignored_keys.empty());
+  CHECK(model_from_huggingface(kDeepSeekV2, "config.json").note.empty());
+}
+
 TEST_CASE("what is not modelled is said, and no other model proposed") {
   const auto refused = [](const std::string& type, const std::string& key, const char* value, const char* says) {
     CAPTURE(key);
@@ -253,8 +282,7 @@ TEST_CASE("what is not modelled is said, and no other model proposed") {
     check_refused<SpecError>([&] { model_from_huggingface(text, "config.json"); }, "config.json: " + key, says);
     CHECK(refusal([&] { model_from_huggingface(text, "config.json"); }).find("set it") == std::string::npos);
   };
-  refused("llama4_text", "interleave_moe_layer_step", "2", "dense layers between those of experts are not modelled");
-  refused("qwen3_moe", "decoder_sparse_step", "2", "not modelled");
+  refused("llama4_text", "moe_layers", "[0]", "experts in other layers than the last of each period are not modelled");
   refused("qwen3_moe", "mlp_only_layers", "[1]", "not modelled");
   refused("deepseek_v3", "moe_layer_freq", "2", "not modelled");
   refused("qwen3_moe", "attention_bias", "true", "biases on the attention alone are not modelled");
@@ -326,6 +354,7 @@ TEST_CASE("defaults are the family's") {
   CHECK(edited(kQwen3, [](auto& j) { j.erase("head_dim"); }).head_size == 128);
   CHECK(edited(kQwen3Moe, [](auto& j) { j.erase("head_dim"); }).head_size == 64);
   CHECK(edited(kQwen3Moe, [](auto& j) { j["mlp_only_layers"] = nullptr; }).experts == 128);
+  CHECK(edited(kQwen3Moe, [](auto& j) { j["decoder_sparse_step"] = 2; }).experts_every == 2);
   CHECK(edited(kDeepSeekV3, [](auto& j) { j["q_lora_rank"] = nullptr; }).query_rank == 0);
   CHECK(edited(kDeepSeekV3, [](auto& j) { j.erase("q_lora_rank"); }).query_rank == 1536);
   CHECK(edited(kDeepSeekV3, [](auto& j) { j["n_shared_experts"] = 2; }).shared_ffn == 4096);
@@ -376,7 +405,7 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   refused(kDeepSeekV3, "moe_layer_freq", 2, "moe_layer_freq");
   refused(kDeepSeekV3, "first_k_dense_replace", 61, "dense_layers");
   refused(kDeepSeekV3, "first_k_dense_replace", -1, "first_k_dense_replace");
-  refused(kQwen3Moe, "decoder_sparse_step", 2, "decoder_sparse_step");
+  refused(kQwen3Moe, "decoder_sparse_step", 49, "experts_every");
   refused(kQwen3Moe, "mlp_only_layers", {0, 1}, "mlp_only_layers");
   refused(kMixtral, "num_experts_per_tok", 9, "experts_per_token");
   refused(kLlama3, "num_key_value_heads", 5, "num_key_value_heads");
