@@ -80,12 +80,26 @@ std::uint64_t fingerprint(const RunSpec& spec) {
   Fingerprint print;
   const ProcessGrid& grid = spec.grid;
   print.add(spec.schedule);
-  for (const int number :
-       {grid.data, grid.pipeline, grid.tensor, grid.context, grid.expert, int{spec.sequence_parallel},
-        static_cast<int>(spec.context_attention), static_cast<int>(spec.sends), static_cast<int>(spec.rebuild),
-        static_cast<int>(spec.rebuild_which), spec.rebuild_layers, static_cast<int>(spec.optimizer.index()),
-        spec.half ? static_cast<int>(*spec.half) : -1, spec.zero, static_cast<int>(spec.shard_by),
-        int{spec.offload_optimizer}, spec.steps, static_cast<int>(spec.resharding), int{spec.layerwise}})
+  for (const int number : {grid.data,
+                           grid.pipeline,
+                           grid.tensor,
+                           grid.context,
+                           grid.expert,
+                           expert_tensor_ranks(grid),
+                           int{spec.sequence_parallel},
+                           static_cast<int>(spec.context_attention),
+                           static_cast<int>(spec.sends),
+                           static_cast<int>(spec.rebuild),
+                           static_cast<int>(spec.rebuild_which),
+                           spec.rebuild_layers,
+                           static_cast<int>(spec.optimizer.index()),
+                           spec.half ? static_cast<int>(*spec.half) : -1,
+                           spec.zero,
+                           static_cast<int>(spec.shard_by),
+                           int{spec.offload_optimizer},
+                           spec.steps,
+                           static_cast<int>(spec.resharding),
+                           int{spec.layerwise}})
     print.add(number);
   for (const StageMesh& mesh : spec.meshes)
     for (const int degree : {mesh.data, mesh.tensor}) print.add(degree);

@@ -112,6 +112,7 @@ class Rank {
     const std::int64_t pipeline_samples = spec.schedule.microbatches * spec.microbatch;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
                             .groups = {.tensor = tensor_.get(), .context = context_.get(), .expert = expert_.get()},
+                            .expert_tensor = expert_tensor_ranks(spec.grid),
                             .sequence_parallel = spec.sequence_parallel,
                             .context_attention = spec.context_attention,
                             .first_layer = plan_.first_layer[stage],

@@ -31,9 +31,6 @@ void require_cpu_layout(const Plan& plan) {
   }
   if (layout.recompute_layers > 0)
     refuse("recomputation of some layers of a stage", "plan with --layout recompute_layers=0");
-  if (plan.model.experts > 0 && layout.expert_tensor != layout.tensor)
-    refuse(fmt::format("experts over etp={} and tp={} ranks", layout.expert_tensor, layout.tensor),
-           fmt::format("plan with --layout etp={}", layout.tensor));
   const Precision precision = plan.training.precision;
   if (precision == Precision::kTf32 || is_quantized(precision))
     refuse(fmt::format("{}", precision_name(precision)), "plan with --precision fp32, bf16 or fp16");

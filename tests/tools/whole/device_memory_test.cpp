@@ -49,7 +49,7 @@ StageMemory placed(const std::vector<Layer>& layers, const Division& division, s
   const DeviceStage stage({.layers = layers,
                            .tensor = {.ranks = division.tensor},
                            .context = {.ranks = division.context, .attention = division.attention},
-                           .experts = {.ranks = division.expert},
+                           .experts = {.ranks = division.expert, .tensor = {.ranks = division.tensor}},
                            .work = work,
                            .microbatches = 4,
                            .half = half,
