@@ -244,6 +244,10 @@ void CpuParameters::finish_reduction() {
   reducing_ = {};
 }
 
+Collective CpuParameters::sum_of_shares() {
+  return all_reduce(options_.zero < 2 ? part(gradients_.values(), own_) : gradient_share_.values());
+}
+
 std::vector<Collective> CpuParameters::start_gather() {
   if (gathers_layers()) return {};
   Tensor& whole = versions_.back().weights;

@@ -8,6 +8,31 @@
 #include <fmt/format.h>
 
 namespace plumb { inline namespace executor {
+namespace {
+
+/// Returns the ranks with a copy of a model part at the place's tensor coordinate: replicas, then context ranks, then
+/// lanes.
+std::vector<int> ranks_of_copies(const ReplayPlan& plan, const GridCoordinates& place, int model_part) {
+  std::vector<int> ranks;
+  GridCoordinates member = place;
+  for (member.data = 0; member.data < mesh_of(plan.grid, place.pipeline).data; ++member.data)
+    for (member.context = 0; member.context < plan.grid.grid.context; ++member.context)
+      for (const StagePlace& copy : plan.schedule.stages) {
+        if (copy.model_part != model_part) continue;
+        member.pipeline = copy.rank;
+        ranks.push_back(world_rank_of(plan.grid, member));
+      }
+  return ranks;
+}
+
+/// Returns how many neighbouring ones of the `copies` of a model part share state.
+std::size_t sharing_copies(const ReplayPlan& plan, int model_part, std::size_t copies) {
+  if (plan.policy.shard == 0) return copies;
+  const auto lanes = std::ranges::count(plan.schedule.stages, model_part, &StagePlace::model_part);
+  return static_cast<std::size_t>(plan.policy.shard * lanes);
+}
+
+}  // namespace
 
 CommunicatorGroup everyone_of(const RankGrid& grid) {
   CommunicatorGroup group{.name = "all ranks", .ranks = std::vector<int>(static_cast<std::size_t>(world_size(grid)))};
@@ -18,6 +43,7 @@ CommunicatorGroup everyone_of(const RankGrid& grid) {
 ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinates& place) {
   const RankGrid& grid = plan.grid;
   const std::vector<StagePlace>& stages = plan.schedule.stages;
+  const int own_rank = world_rank_of(grid, place);
   const auto ranks_of = [&](const std::vector<int>& pipeline_ranks) {
     std::vector<int> ranks;
     for (int other = 0; other < world_size(grid); ++other)
@@ -27,25 +53,29 @@ ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinate
   };
   ReplayGroupRanks groups{.copies = std::vector<CommunicatorGroup>(stages.size()),
                           .expert_copies = std::vector<CommunicatorGroup>(stages.size()),
+                          .same_shares = std::vector<CommunicatorGroup>(stages.size()),
                           .tied = std::vector<CommunicatorGroup>(plan.tied.size())};
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     if (stages[stage].rank != place.pipeline) continue;
-    std::vector<int> ranks, same_experts;
-    GridCoordinates member = place;
-    for (member.data = 0; member.data < mesh_of(grid, place.pipeline).data; ++member.data)
-      for (member.context = 0; member.context < grid.grid.context; ++member.context)
-        for (const StagePlace& copy : stages) {
-          if (copy.model_part != stages[stage].model_part) continue;
-          member.pipeline = copy.rank;
-          ranks.push_back(world_rank_of(grid, member));
-          if (grid.grid.expert == 1 || expert_rank_of(grid.grid, member) == expert_rank_of(grid.grid, place))
-            same_experts.push_back(ranks.back());
-        }
     const int part = stages[stage].model_part;
+    const std::vector<int> all = ranks_of_copies(plan, place, part);
+    const std::size_t own = static_cast<std::size_t>(std::ranges::find(all, own_rank) - all.begin());
+    const std::size_t sharing = sharing_copies(plan, part, all.size());
+    std::vector<int> ranks, same_experts, same_shares;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i % sharing == own % sharing) same_shares.push_back(all[i]);
+      if (i / sharing != own / sharing) continue;
+      ranks.push_back(all[i]);
+      if (grid.grid.expert == 1 ||
+          expert_rank_of(grid.grid, coordinates_of(grid, all[i])) == expert_rank_of(grid.grid, place))
+        same_experts.push_back(all[i]);
+    }
     if (ranks.size() > 1) groups.copies[stage] = {fmt::format("gradients of model part {}", part), std::move(ranks)};
     if (same_experts.size() > 1)
       groups.expert_copies[stage] = {fmt::format("gradients of experts of model part {}", part),
                                      std::move(same_experts)};
+    if (same_shares.size() > 1)
+      groups.same_shares[stage] = {fmt::format("shares of model part {}", part), std::move(same_shares)};
   }
   for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
     const int embedding = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
@@ -77,6 +107,7 @@ ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const 
   ReplayGroupRanks groups = replay_group_ranks(plan, place);
   return {.copies = connect(std::move(groups.copies)),
           .expert_copies = connect(std::move(groups.expert_copies)),
+          .same_shares = connect(std::move(groups.same_shares)),
           .tied = connect(std::move(groups.tied))};
 }
 

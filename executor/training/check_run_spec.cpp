@@ -183,6 +183,26 @@ void check_state(const RunSpec& spec) {
                       spec.grid.expert));
 }
 
+/// Requires that groups of `shard` replicas can share the state.
+void check_shard(const RunSpec& spec) {
+  if (spec.shard == 0) return;
+  const ProcessGrid& grid = spec.grid;
+  require(spec.zero > 0,
+          fmt::format("{} replicas share what ZeRO divides, and ZeRO stage 0 divides nothing; give stage "
+                      "1, 2 or 3",
+                      spec.shard));
+  require(
+      spec.shard >= 2 && grid.data * grid.context % spec.shard == 0,
+      fmt::format("groups of {} cannot share state among {} replicas times {} context ranks; give a divisor above 1",
+                  spec.shard, grid.data, grid.context));
+  require(spec.meshes.empty(), "meshes of different shapes share state among all replicas: give all stages one");
+  const int of_experts = grid.expert * expert_tensor_ranks(grid);
+  require(spec.shard * grid.tensor % of_experts == 0,
+          fmt::format("{} replicas of {} tensor ranks that share state do not hold whole groups of {} ranks with all "
+                      "experts; give a multiple",
+                      spec.shard, grid.tensor, of_experts));
+}
+
 void check_resume(const RunSpec& spec) {
   if (spec.resume == nullptr) return;
   require_same_training(*spec.resume, room_for_state(spec), spec.resume_name);
@@ -214,6 +234,7 @@ void require_runnable(const RunSpec& spec) {
   check_stages(spec);
   check_message_words(spec);
   check_state(spec);
+  check_shard(spec);
   check_buckets(spec);
   check_resume(spec);
   require_trainable(model_layers(spec), spec);

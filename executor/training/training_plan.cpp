@@ -38,6 +38,7 @@ Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
 /// Returns what the run asks of the replay besides its schedule.
 ReplayPolicy replay_policy(const RunSpec& spec) {
   return {.zero = spec.zero,
+          .shard = spec.shard,
           .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16,
           .sequence_parallel = spec.sequence_parallel,
           .resharding = spec.resharding};
@@ -95,6 +96,7 @@ std::uint64_t fingerprint(const RunSpec& spec) {
                            static_cast<int>(spec.optimizer.index()),
                            spec.half ? static_cast<int>(*spec.half) : -1,
                            spec.zero,
+                           spec.shard,
                            static_cast<int>(spec.shard_by),
                            int{spec.offload_optimizer},
                            spec.steps,

@@ -183,10 +183,8 @@ std::optional<std::string> expert_conflict(const ModelSpec& model, const Trainin
 
 std::optional<std::string> shard_conflict(const TrainingSpec& training, const Layout& layout) {
   if (layout.shard == 0) return std::nullopt;
-  if (is_of_own_executor(training)) {
-    return "Plumb's own executor divides the state of ZeRO over all replicas: leave shard out, or name a framework's "
-           "stack";
-  }
+  if (is_of_own_executor(training) && layout.shard == 1)
+    return "shard=1 divides nothing: give zero=0, a larger shard, or a framework's stack";
   if (layout.zero == 0)
     return fmt::format("shard={} shares what ZeRO divides, and zero=0 divides nothing: give zero=1, 2 or 3",
                        layout.shard);

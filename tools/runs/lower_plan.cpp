@@ -120,6 +120,7 @@ RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSett
                .half = half_format(plan.training.precision),
                .clip_norm = settings.clip_norm,
                .zero = plan.layout.zero,
+               .shard = plan.layout.shard,
                .offload_optimizer = settings.offload_optimizer || plan.layout.offload.optimizer,
                .bucket_layers = bucket_layers(plan, evaluation),
                .seed = settings.seed,
@@ -161,6 +162,7 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
       }
   spec.schedule = lowered;
   spec.zero = zero_of(lowered, spec.zero);
+  if (spec.zero == 0) spec.shard = 0;
   spec.bucket_layers.clear();
   return spec;
 }

@@ -70,6 +70,7 @@ class CpuStage : public Stage {
   std::vector<Collective> start_reduction(int bucket) override;
   std::vector<Collective> start_expert_reduction(int bucket) override;
   void finish_reduction() override;
+  std::vector<Collective> start_sum_of_shares() override;
   std::vector<Collective> start_gather() override { return parameters_.start_gather(); }
   std::vector<Collective> start_expert_gather() override;
   void drop_gathered() override;

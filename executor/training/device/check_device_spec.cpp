@@ -14,7 +14,7 @@ void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
 }
 
-bool has_experts(const Layer& layer) {
+bool is_mixture(const Layer& layer) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
   return block != nullptr && block->experts > 0;
 }
@@ -22,7 +22,7 @@ bool has_experts(const Layer& layer) {
 /// Counts of picks go through fp32.
 bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  return has_experts(layer) && tokens * block->experts_per_token >= std::int64_t{1} << 24;
+  return is_mixture(layer) && tokens * block->experts_per_token >= std::int64_t{1} << 24;
 }
 
 }  // namespace
@@ -30,6 +30,7 @@ bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
 void require_device_runnable(const RunSpec& spec) {
   constexpr const char* kCpu = "use --backend cpu";
   const bool shares_experts = expert_tensor_ranks(spec.grid) == spec.grid.tensor;
+  refuse(spec.shard > 0, "state that some of the replicas share", "leave shard out, or use --backend cpu");
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
@@ -37,7 +38,7 @@ void require_device_runnable(const RunSpec& spec) {
              "and experts, heads of "
              "more than 256 channels and more than 32 experts a token",
              kCpu);
-      refuse(has_experts(layer) && !shares_experts, "experts that fewer ranks share than the tensor group has",
+      refuse(is_mixture(layer) && !shares_experts, "experts that fewer ranks share than the tensor group has",
              "give etp the degree of tp, or use --backend cpu");
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
              "take a smaller micro-batch");

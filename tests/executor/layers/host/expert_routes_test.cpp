@@ -75,7 +75,7 @@ TEST_CASE(
     "blocks of tokens that different ranks route drop together what one rank drops, and each has rows of its own") {
   RouteSize size = kSize;
   size.capacity = 2;
-  // Of two blocks of four tokens, each has one sequence.
+  // Each of two blocks of four tokens has one sequence.
   CHECK(placed_picks(kPicks, {.first = {0, 4}}, {0, 4}, size) ==
         Placed{{0, 2, 1, 4, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, {2, 2, 1}});
   CHECK(placed_picks(kPicks, {.first = {0, 4}}, {4, 4}, size) ==
