@@ -64,6 +64,7 @@ std::vector<std::vector<Layer>> models() {
           with_dropout(untied(gpt_model(2))),
           llama_model(3),
           mixtral_model(3),
+          mamba2_model(),
           untied(shared_expert_model(2))};
 }
 
