@@ -32,6 +32,32 @@ std::size_t sharing_copies(const ReplayPlan& plan, int model_part, std::size_t c
   return static_cast<std::size_t>(plan.policy.shard * lanes);
 }
 
+/// The groups of a rank among the copies of one model part; a group of one has no ranks.
+struct CopyGroups {
+  CommunicatorGroup sharing, same_experts, same_shares;
+};
+
+CopyGroups groups_of_copies(const ReplayPlan& plan, const GridCoordinates& place, int model_part) {
+  const ProcessGrid& grid = plan.grid.grid;
+  const std::vector<int> all = ranks_of_copies(plan, place, model_part);
+  const auto found = std::ranges::find(all, world_rank_of(plan.grid, place));
+  const auto own = static_cast<std::size_t>(found - all.begin());
+  const std::size_t sharing = sharing_copies(plan, model_part, all.size());
+  CopyGroups groups{.sharing = {.name = fmt::format("gradients of model part {}", model_part)},
+                    .same_experts = {.name = fmt::format("gradients of experts of model part {}", model_part)},
+                    .same_shares = {.name = fmt::format("shares of model part {}", model_part)}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % sharing == own % sharing) groups.same_shares.ranks.push_back(all[i]);
+    if (i / sharing != own / sharing) continue;
+    groups.sharing.ranks.push_back(all[i]);
+    if (grid.expert == 1 || expert_rank_of(grid, coordinates_of(plan.grid, all[i])) == expert_rank_of(grid, place))
+      groups.same_experts.ranks.push_back(all[i]);
+  }
+  for (CommunicatorGroup* group : {&groups.sharing, &groups.same_experts, &groups.same_shares})
+    if (group->ranks.size() == 1) *group = {};
+  return groups;
+}
+
 }  // namespace
 
 CommunicatorGroup everyone_of(const RankGrid& grid) {
@@ -43,7 +69,6 @@ CommunicatorGroup everyone_of(const RankGrid& grid) {
 ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinates& place) {
   const RankGrid& grid = plan.grid;
   const std::vector<StagePlace>& stages = plan.schedule.stages;
-  const int own_rank = world_rank_of(grid, place);
   const auto ranks_of = [&](const std::vector<int>& pipeline_ranks) {
     std::vector<int> ranks;
     for (int other = 0; other < world_size(grid); ++other)
@@ -57,25 +82,10 @@ ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinate
                           .tied = std::vector<CommunicatorGroup>(plan.tied.size())};
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     if (stages[stage].rank != place.pipeline) continue;
-    const int part = stages[stage].model_part;
-    const std::vector<int> all = ranks_of_copies(plan, place, part);
-    const std::size_t own = static_cast<std::size_t>(std::ranges::find(all, own_rank) - all.begin());
-    const std::size_t sharing = sharing_copies(plan, part, all.size());
-    std::vector<int> ranks, same_experts, same_shares;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (i % sharing == own % sharing) same_shares.push_back(all[i]);
-      if (i / sharing != own / sharing) continue;
-      ranks.push_back(all[i]);
-      if (grid.grid.expert == 1 ||
-          expert_rank_of(grid.grid, coordinates_of(grid, all[i])) == expert_rank_of(grid.grid, place))
-        same_experts.push_back(all[i]);
-    }
-    if (ranks.size() > 1) groups.copies[stage] = {fmt::format("gradients of model part {}", part), std::move(ranks)};
-    if (same_experts.size() > 1)
-      groups.expert_copies[stage] = {fmt::format("gradients of experts of model part {}", part),
-                                     std::move(same_experts)};
-    if (same_shares.size() > 1)
-      groups.same_shares[stage] = {fmt::format("shares of model part {}", part), std::move(same_shares)};
+    CopyGroups of_stage = groups_of_copies(plan, place, stages[stage].model_part);
+    groups.copies[stage] = std::move(of_stage.sharing);
+    groups.expert_copies[stage] = std::move(of_stage.same_experts);
+    groups.same_shares[stage] = std::move(of_stage.same_shares);
   }
   for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
     const int embedding = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
