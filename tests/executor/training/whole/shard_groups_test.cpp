@@ -92,10 +92,9 @@ TEST_CASE("a rank holds its share of what its group shares, and checkpoints go o
     RunSpec spec = in_pairs(model, order, 4, {.zero = zero});
     spec.steps = 4;
     TrainingState state;
-    const RunResult result =
-        run(spec, {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& saved) {
-                     if (saved.steps == 2) state = saved;
-                   }});
+    const RunResult result = run(spec, {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& saved) {
+                                          if (saved.steps == 2) state = saved;
+                                        }});
     for (std::size_t rank = 0; rank < 4; ++rank) {
       const std::int64_t share = bounds[rank % 2 + 1] - bounds[rank % 2];
       CHECK(result.parameter_bytes[rank] == ParameterBytes{.weights = 4 * (zero >= 3 ? share : elements),
