@@ -33,12 +33,16 @@ GroupLine line_of(const ProcessGrid& grid, Group group, int world_rank) {
     case Group::kPipeline:
       return {.size = grid.pipeline, .at = here.pipeline, .stride = grid.tensor * grid.context * grid.data};
     case Group::kExpert:
-      return {.size = grid.expert, .at = expert_rank_of(grid, here), .stride = grid.tensor};
+      return {.size = grid.expert, .at = expert_rank_of(grid, here), .stride = expert_tensor_ranks(grid)};
   }
   return {};
 }
 
 }  // namespace
+
+int expert_tensor_ranks(const ProcessGrid& grid) {
+  return grid.expert_tensor > 0 ? grid.expert_tensor : grid.tensor;
+}
 
 int world_size(const ProcessGrid& grid) {
   return grid.tensor * grid.context * grid.data * grid.pipeline;
@@ -67,7 +71,8 @@ int world_rank_of(const ProcessGrid& grid, const GridCoordinates& c) {
 }
 
 int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates) {
-  return (coordinates.context + grid.context * coordinates.data) % grid.expert;
+  const int in_stage = coordinates.tensor + grid.tensor * (coordinates.context + grid.context * coordinates.data);
+  return in_stage / expert_tensor_ranks(grid) % grid.expert;
 }
 
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank) {

@@ -2,8 +2,9 @@
 // The process grid says which (dp, pp, cp, tp) a world rank is, and which ranks form a group with it.
 //
 // The order, fastest first, is tp, cp, dp, pp: Megatron-LM's default, where tensor-parallel ranks are neighbours and a
-// pipeline stage is a contiguous block of tp * cp * dp ranks. Expert parallelism divides the cp * dp ranks of a stage:
-// it adds groups, not ranks.
+// pipeline stage is a contiguous block of tp * cp * dp ranks. Expert parallelism divides the same ranks of a stage
+// otherwise, first over the ranks that share an expert (etp), then over those that have different experts (ep). It adds
+// groups, not ranks.
 //
 //   ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
 //   coordinates_of(grid, 9)            -> {.tensor = 1, .context = 0, .data = 0, .pipeline = 1}
@@ -18,7 +19,8 @@ namespace plumb { inline namespace schedules {
 struct ProcessGrid {
   int tensor = 1;
   int context = 1;
-  int expert = 1;  ///< divides context * data
+  int expert = 1;         ///< ranks that have different experts; times those of one expert, it divides a stage's ranks
+  int expert_tensor = 0;  ///< ranks that share an expert, a divisor of `tensor`; 0: all tensor ranks
   int data = 1;
   int pipeline = 1;
 
@@ -34,6 +36,9 @@ struct GridCoordinates {
   friend bool operator==(const GridCoordinates&, const GridCoordinates&) = default;
 };
 
+/// Returns the number of ranks that share an expert.
+int expert_tensor_ranks(const ProcessGrid& grid);
+
 /// Returns tensor * context * data * pipeline.
 int world_size(const ProcessGrid& grid);
 
@@ -44,8 +49,8 @@ int world_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 /// Returns which of the `grid.expert` shares of the experts a rank has.
 int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 
-/// Returns the ranks that differ from `world_rank` in that dimension alone, ascending, itself included. The groups of
-/// kExpert are blocks of `expert` consecutive ranks of the stage's cp * dp ranks. Throws SpecError if the rank lies
+/// Returns the ranks that differ from `world_rank` in that dimension alone, ascending, itself included. A group of
+/// kExpert has the ranks at the same place of `expert` consecutive blocks of ranks that share an expert. Throws SpecError if the rank lies
 /// outside the grid.
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank);
 

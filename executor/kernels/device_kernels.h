@@ -12,6 +12,7 @@
 #include "executor/kernels/device_context_kernels.h"
 #include "executor/kernels/device_expert_kernels.h"
 #include "executor/kernels/device_image_kernels.h"
+#include "executor/kernels/device_state_space_kernels.h"
 #include "executor/kernels/device_update_kernels.h"
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/attention/attention.h"
@@ -42,7 +43,8 @@ struct DeviceBias {
 class DeviceKernels : public DeviceExpertKernels,
                       public DeviceContextKernels,
                       public DeviceUpdateKernels,
-                      public DeviceImageKernels {
+                      public DeviceImageKernels,
+                      public DeviceStateSpaceKernels {
  public:
   /// Copies between tensors of one device, or between one and memory of DeviceMachine::allocate_on_host().
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;

@@ -17,7 +17,7 @@
 #include <cassert>
 #include <utility>
 
-#include "executor/kernels/simt_image_kernels.h"
+#include "executor/kernels/simt_state_space_kernels.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/copy_columns.h"
@@ -33,8 +33,8 @@
 namespace plumb { inline namespace executor {
 
 template <class S, class Launcher>
-class SimtKernels final : public SimtImageKernels<S, Launcher> {
-  using Others = SimtImageKernels<S, Launcher>;
+class SimtKernels final : public SimtStateSpaceKernels<S, Launcher> {
+  using Others = SimtStateSpaceKernels<S, Launcher>;
   using Others::launcher_;
   using Others::stored;
 

@@ -63,7 +63,8 @@ std::vector<ElementRange> uncounted_elements(const ParameterPlaces& places, cons
   std::vector<ElementRange> ranges;
   for (const PlacedParameter& parameter : places.parameters) {
     if (parameter.tensor.split_dimension < 0) {
-      if (seat.rank > 0 || parameter.tensor.balance_rate > 0) ranges.push_back({parameter.first, parameter.count});
+      const TensorSeat& sharers = parameter.tensor.expert ? experts.tensor : seat;
+      if (sharers.rank > 0 || parameter.tensor.balance_rate > 0) ranges.push_back({parameter.first, parameter.count});
       continue;
     }
     for (const ElementRun& run : element_runs(layers[parameter.layer], parameter.index, seat, experts))

@@ -62,7 +62,7 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
   std::size_t offset = 0;
   std::uint64_t number = 0;
   const std::vector<ParameterTensor> shares =
-      layer_parameters(divide_layer(layer, seat.ranks), 1, {.parallel = experts.ranks});
+      layer_parameters(divide_layer(layer, seat.ranks, experts.tensor.ranks), 1, {.parallel = experts.ranks});
   for (const ParameterTensor& tensor : layer_parameters(layer)) {
     const auto parameter = static_cast<std::size_t>(number);
     if (!is_in(tensor, part)) {

@@ -26,8 +26,8 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
     : options_(options),
       pool_(pool),
       state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
-      places_(
-          parameter_places(divide_layers(options.layers, options.tensor.ranks), options.part, options.experts.ranks)),
+      places_(parameter_places(divide_layers(options.layers, options.tensor.ranks, options.experts.tensor.ranks),
+                               options.part, options.experts.ranks)),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)),
       uncounted_(uncounted_elements(places_, options.layers, options.tensor, options.experts)),
@@ -244,6 +244,10 @@ void CpuParameters::finish_reduction() {
   reducing_ = {};
 }
 
+Collective CpuParameters::sum_of_shares() {
+  return all_reduce(options_.zero < 2 ? part(gradients_.values(), own_) : gradient_share_.values());
+}
+
 std::vector<Collective> CpuParameters::start_gather() {
   if (gathers_layers()) return {};
   Tensor& whole = versions_.back().weights;
@@ -310,7 +314,8 @@ void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Repl
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const ParameterPiece& piece = pieces[i];
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
-    const bool is_replica = options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0;
+    const TensorSeat& sharers = parameter.tensor.expert ? options_.experts.tensor : options_.tensor;
+    const bool is_replica = sharers.rank > 0 && parameter.tensor.split_dimension < 0;
     if (is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
     for (const ElementRun& run :
          element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor, options_.experts)) {

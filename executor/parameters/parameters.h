@@ -96,6 +96,9 @@ class CpuParameters {
   std::vector<Collective> start_reduction(std::size_t bucket);
   void finish_reduction();
 
+  /// Returns the collective that sums the own elements of the reduced gradients over members with the same ones.
+  Collective sum_of_shares();
+
   /// Returns the collectives that gather the newest weights from the shares.
   std::vector<Collective> start_gather();
 

@@ -30,6 +30,8 @@ struct PlacedReductions {
 struct ReplayPolicy {
   /// ZeRO stage: the state that the copies of a stage shard (executor/parameters/parameters.h).
   int zero = 0;
+  /// Replicas, times context ranks, that share it; 0: all of them.
+  int shard = 0;
   /// All ranks agree on a StepScale before the first OPTIMIZER_STEP of each.
   bool agrees = false;
   /// Each tensor rank holds a block of the tensors that stages send.

@@ -13,7 +13,8 @@ CopyCollectives::CopyCollectives(const ReplayPlan& plan, const ReplaySeat& seat,
       seat_(seat),
       close_(std::move(close)),
       reductions_(plan.schedule.stages.size()),
-      gathers_(plan.schedule.stages.size()) {}
+      gathers_(plan.schedule.stages.size()),
+      shares_are_summed_(plan.schedule.stages.size()) {}
 
 void CopyCollectives::start(Open& open, Communicator* group, const std::vector<Collective>& collectives) {
   for (const Collective& collective : collectives) open.collectives.push_back({group, group->start(collective)});
@@ -43,6 +44,16 @@ void CopyCollectives::finish_reductions(int stage_number) {
   for (const Open& reduction : open) wait(reduction);
   if (!open.empty()) stage(stage_number).finish_reduction();
   open.clear();
+}
+
+/// Ends all reductions of a step, and sums the shares once over the groups of copies that share state.
+void CopyCollectives::complete_gradients(int stage_number) {
+  finish_reductions(stage_number);
+  const auto number = static_cast<std::size_t>(stage_number);
+  Communicator* same_shares = same_shares_of(stage_number);
+  if (same_shares == nullptr || shares_are_summed_[number]) return;
+  shares_are_summed_[number] = true;
+  for (const Collective& sum : stage(stage_number).start_sum_of_shares()) same_shares->run(sum);
 }
 
 void CopyCollectives::gather(int stage_number, std::size_t span) {
@@ -75,7 +86,7 @@ StepScale CopyCollectives::before_step(int stage_number) {
     if (!agreed_) agree();
     return *agreed_;
   }
-  finish_reductions(stage_number);
+  complete_gradients(stage_number);
   sum_tied_tables(stage_number);
   return {};
 }
@@ -86,13 +97,14 @@ void CopyCollectives::agree() {
   GradientMeasure own;
   for (std::size_t number = 0; number < seat_.stages.size(); ++number) {
     if (seat_.stages[number] == nullptr) continue;
-    finish_reductions(static_cast<int>(number));
+    complete_gradients(static_cast<int>(number));
     sum_tied_tables(static_cast<int>(number));
   }
-  for (const Stage* stage : seat_.stages) {
-    if (stage == nullptr) continue;
-    const GradientMeasure measure = stage->gradient_measure();
-    own.square_sum += measure.square_sum;
+  for (std::size_t number = 0; number < seat_.stages.size(); ++number) {
+    if (seat_.stages[number] == nullptr) continue;
+    const Communicator* same_shares = same_shares_of(static_cast<int>(number));
+    const GradientMeasure measure = seat_.stages[number]->gradient_measure();
+    if (same_shares == nullptr || same_shares->member() == 0) own.square_sum += measure.square_sum;
     own.overflows |= measure.overflows;
   }
   std::array<float, 2> sums = {static_cast<float>(own.square_sum), own.overflows ? 1.0F : 0.0F};
@@ -113,7 +125,7 @@ void CopyCollectives::sum_tied_tables(int stage_number) {
     for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead}) {
       const int number = end == ModelEnd::kEmbedding ? tied.embedding : tied.head;
       if (seat_.stages[static_cast<std::size_t>(number)] == nullptr) continue;
-      finish_reductions(number);
+      complete_gradients(number);
       start(gathers, copies_of(number), stage(number).start_tied(end));
     }
   for (const Started& started : gathers.collectives) started.group->wait(started.ticket);

@@ -52,10 +52,14 @@ class CopyCollectives {
   Communicator* expert_copies_of(int stage) const {
     return seat_.groups->expert_copies[static_cast<std::size_t>(stage)].get();
   }
+  Communicator* same_shares_of(int stage) const {
+    return seat_.groups->same_shares[static_cast<std::size_t>(stage)].get();
+  }
   Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
   static void start(Open& open, Communicator* group, const std::vector<Collective>& collectives);
   void wait(const Open& open);
   void finish_reductions(int stage);
+  void complete_gradients(int stage);
   void finish_gather(int stage);
   void sum_tied_tables(int stage);
   void sum_tied(std::size_t pair);
@@ -68,6 +72,7 @@ class CopyCollectives {
   const CloseSpan close_;
   std::vector<std::vector<Open>> reductions_;  // [stage]
   std::vector<std::optional<Open>> gathers_;   // [stage]
+  std::vector<bool> shares_are_summed_;        // [stage] over the copies with the same share
   bool tied_are_summed_ = false;
   std::optional<StepScale> agreed_;
 };

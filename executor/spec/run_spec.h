@@ -51,6 +51,9 @@ struct RunSpec {
   std::optional<HalfFormat> half;
   double clip_norm = 0;  ///< largest norm of the whole gradient; 0: not clipped
   int zero = 0;          ///< ZeRO stage, which the schedule was lowered for
+  /// Replicas, times context ranks, that share the state of a stage, so that several groups of them each hold all of it
+  /// (HSDP: Zhao et al. 2023, section 3.2.2); 0: all of them share it.
+  int shard = 0;
   ShardBy shard_by = ShardBy::kElement;
   /// ZeRO 2 and 3 reduce gradients and gather weights layer by layer inside F, B, I and W, and the schedule's
   /// REDUCE_GRADs, UNSHARDs and RESHARDs have nothing left to do.

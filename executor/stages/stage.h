@@ -70,6 +70,10 @@ class Stage {
   virtual std::vector<Collective> start_expert_reduction(int) { return {}; }
   virtual void finish_reduction() = 0;
 
+  /// Sums the own share of all reduced gradients over the copies with the same share, where several groups of copies
+  /// share state.
+  virtual std::vector<Collective> start_sum_of_shares() { return {}; }
+
   /// UNSHARD gathers the whole weights, and RESHARD drops them.
   virtual std::vector<Collective> start_gather() = 0;
   virtual std::vector<Collective> start_expert_gather() { return {}; }

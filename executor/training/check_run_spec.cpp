@@ -26,9 +26,15 @@ void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
   require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1 && grid.expert >= 1,
           "a grid has at least one replica, pipeline rank, tensor rank, context rank and expert rank");
-  require(grid.data * grid.context % grid.expert == 0,
-          fmt::format("{} expert ranks do not divide the {} replicas times {} context ranks; choose a degree that does",
-                      grid.expert, grid.data, grid.context));
+  const int sharers = expert_tensor_ranks(grid), blocks = grid.tensor / sharers;
+  require(grid.tensor % sharers == 0,
+          fmt::format("{} ranks share an expert, which do not divide the {} tensor ranks; choose a degree that does",
+                      sharers, grid.tensor));
+  require(
+      grid.data * grid.context * blocks % grid.expert == 0,
+      fmt::format("{} expert ranks do not divide the {} replicas times {} context ranks{}; choose a degree that does",
+                  grid.expert, grid.data, grid.context,
+                  blocks > 1 ? fmt::format(" times {} groups of tensor ranks that share experts", blocks) : ""));
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -107,7 +113,7 @@ void check_layer_division(const RunSpec& spec) {
     for (std::size_t i = 0; i < layers_of(spec, stage).size(); ++i) {
       const std::size_t number = static_cast<std::size_t>(first[stage]) + i;
       const Layer& layer = layers_of(spec, stage)[i];
-      const std::string why = why_not_divisible(layer, ranks);
+      const std::string why = why_not_divisible(layer, ranks, expert_tensor_ranks(spec.grid));
       require(why.empty(), fmt::format("layer {}: {}", number, why));
       const std::string why_not_experts = why_not_spread(layer, spec.grid.expert);
       require(why_not_experts.empty(), fmt::format("layer {}: {}", number, why_not_experts));
@@ -117,7 +123,8 @@ void check_layer_division(const RunSpec& spec) {
   }
 }
 
-/// Requires meshes of one shape for routed experts, which the ranks of one grid share.
+/// Requires meshes of one shape for routed experts, which the ranks of one grid share, and no two tensor ranks that hold
+/// the same experts: only copies of a whole stage sum gradients.
 void check_experts(const RunSpec& spec) {
   const auto is_mixture = [](const Layer& layer) {
     const auto* block = std::get_if<TransformerLayer>(&layer);
@@ -125,6 +132,11 @@ void check_experts(const RunSpec& spec) {
   };
   if (std::ranges::none_of(model_layers(spec), is_mixture)) return;
   require(spec.meshes.empty(), "mixtures of experts do not go over meshes of different shapes: give all stages one");
+  const int blocks = spec.grid.tensor / expert_tensor_ranks(spec.grid);
+  require(spec.grid.expert % blocks == 0,
+          fmt::format("{} expert ranks put the same experts on some of {} tensor ranks, {} of which share an expert; "
+                      "choose a multiple of {}",
+                      spec.grid.expert, spec.grid.tensor, expert_tensor_ranks(spec.grid), blocks));
 }
 
 /// Requires that `ranks` tensor ranks divide the tokens of each slice of a micro-batch, for sequence parallelism.
@@ -171,6 +183,26 @@ void check_state(const RunSpec& spec) {
                       spec.grid.expert));
 }
 
+/// Requires that groups of `shard` replicas can share the state.
+void check_shard(const RunSpec& spec) {
+  if (spec.shard == 0) return;
+  const ProcessGrid& grid = spec.grid;
+  require(spec.zero > 0,
+          fmt::format("{} replicas share what ZeRO divides, and ZeRO stage 0 divides nothing; give stage "
+                      "1, 2 or 3",
+                      spec.shard));
+  require(
+      spec.shard >= 2 && grid.data * grid.context % spec.shard == 0,
+      fmt::format("groups of {} cannot share state among {} replicas times {} context ranks; give a divisor above 1",
+                  spec.shard, grid.data, grid.context));
+  require(spec.meshes.empty(), "meshes of different shapes share state among all replicas: give all stages one");
+  const int of_experts = grid.expert * expert_tensor_ranks(grid);
+  require(spec.shard * grid.tensor % of_experts == 0,
+          fmt::format("{} replicas of {} tensor ranks that share state do not hold whole groups of {} ranks with all "
+                      "experts; give a multiple",
+                      spec.shard, grid.tensor, of_experts));
+}
+
 void check_resume(const RunSpec& spec) {
   if (spec.resume == nullptr) return;
   require_same_training(*spec.resume, room_for_state(spec), spec.resume_name);
@@ -202,6 +234,7 @@ void require_runnable(const RunSpec& spec) {
   check_stages(spec);
   check_message_words(spec);
   check_state(spec);
+  check_shard(spec);
   check_buckets(spec);
   check_resume(spec);
   require_trainable(model_layers(spec), spec);

@@ -38,6 +38,7 @@ Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
 /// Returns what the run asks of the replay besides its schedule.
 ReplayPolicy replay_policy(const RunSpec& spec) {
   return {.zero = spec.zero,
+          .shard = spec.shard,
           .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16,
           .sequence_parallel = spec.sequence_parallel,
           .resharding = spec.resharding};
@@ -80,12 +81,27 @@ std::uint64_t fingerprint(const RunSpec& spec) {
   Fingerprint print;
   const ProcessGrid& grid = spec.grid;
   print.add(spec.schedule);
-  for (const int number :
-       {grid.data, grid.pipeline, grid.tensor, grid.context, grid.expert, int{spec.sequence_parallel},
-        static_cast<int>(spec.context_attention), static_cast<int>(spec.sends), static_cast<int>(spec.rebuild),
-        static_cast<int>(spec.rebuild_which), spec.rebuild_layers, static_cast<int>(spec.optimizer.index()),
-        spec.half ? static_cast<int>(*spec.half) : -1, spec.zero, static_cast<int>(spec.shard_by),
-        int{spec.offload_optimizer}, spec.steps, static_cast<int>(spec.resharding), int{spec.layerwise}})
+  for (const int number : {grid.data,
+                           grid.pipeline,
+                           grid.tensor,
+                           grid.context,
+                           grid.expert,
+                           expert_tensor_ranks(grid),
+                           int{spec.sequence_parallel},
+                           static_cast<int>(spec.context_attention),
+                           static_cast<int>(spec.sends),
+                           static_cast<int>(spec.rebuild),
+                           static_cast<int>(spec.rebuild_which),
+                           spec.rebuild_layers,
+                           static_cast<int>(spec.optimizer.index()),
+                           spec.half ? static_cast<int>(*spec.half) : -1,
+                           spec.zero,
+                           spec.shard,
+                           static_cast<int>(spec.shard_by),
+                           int{spec.offload_optimizer},
+                           spec.steps,
+                           static_cast<int>(spec.resharding),
+                           int{spec.layerwise}})
     print.add(number);
   for (const StageMesh& mesh : spec.meshes)
     for (const int degree : {mesh.data, mesh.tensor}) print.add(degree);

@@ -112,6 +112,7 @@ class Rank {
     const std::int64_t pipeline_samples = spec.schedule.microbatches * spec.microbatch;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
                             .groups = {.tensor = tensor_.get(), .context = context_.get(), .expert = expert_.get()},
+                            .expert_tensor = expert_tensor_ranks(spec.grid),
                             .sequence_parallel = spec.sequence_parallel,
                             .context_attention = spec.context_attention,
                             .first_layer = plan_.first_layer[stage],
@@ -206,8 +207,10 @@ class Rank {
   }
 
   /// Returns the stage's blocks of parameters that this rank writes down. Where state is sharded each copy writes its
-  /// own elements, otherwise the first copy writes all.
+  /// own elements, otherwise the first copy writes all. Of copies with the same share the first one writes.
   std::vector<CpuParameters*> speaks_for(std::size_t stage) const {
+    const Communicator* same_shares = groups_.same_shares[stage].get();
+    if (same_shares != nullptr && same_shares->member() > 0) return {};
     const auto speaks = [this](const std::unique_ptr<Communicator>& copies) {
       return spec_.zero > 0 || copies == nullptr || copies->member() == 0;
     };

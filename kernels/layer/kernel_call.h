@@ -67,14 +67,15 @@ enum class KernelKind : std::uint8_t {
   kSgd,             ///< {elements}: one momentum
   kLion,            ///< {elements}: one momentum
   kAdafactor,       ///< {matrices, rows, columns}; rows 0: a vector
-  // Kinds that the CPU runs and devices do not; calibrations do not measure them. First those of latent attention, whose
-  // values have another size than its keys.
+  // Kinds that calibrations do not measure. First those of latent attention, whose values have another size than its
+  // keys; devices do not run them.
   kLatentAttentionForward,   ///< {b, s, a, size of queries and keys, size of values, window}
   kLatentAttentionBackward,  ///< the forward's shape
   /// {tokens, a, size of queries and keys, turned channels, size of values}: joins each head's queries, keys and values;
   /// all heads share the turned channels of the keys.
   kJoinHeads,
-  kSplitHeads,                 ///< kJoinHeads's shape: the gradients of its inputs
+  kSplitHeads,  ///< kJoinHeads's shape: the gradients of its inputs
+  // Mamba-2's.
   kCausalConvolutionForward,   ///< {b, s, channels, taps}: each channel by itself over the last tokens, then SiLU
   kCausalConvolutionBackward,  ///< the forward's shape: the input's gradient in place of the input, and the weights'
   kStateSpaceForward,  ///< {b, s, heads, head size, groups, state size, chunk}: the chunked form of Mamba-2's recurrence
@@ -83,12 +84,12 @@ enum class KernelKind : std::uint8_t {
   kGatedNormBackward,   ///< the forward's shape: gradients of y and z in place
 };
 inline constexpr int kKernelKindCount = 44;
-inline constexpr int kCpuKernelKindCount = 26;     ///< the first kinds, which the CPU backend has, too
-inline constexpr int kDeviceKernelKindCount = 34;  ///< the first kinds, which devices have
+inline constexpr int kCpuKernelKindCount = 26;     ///< the first kinds, which are measured on a CPU
+inline constexpr int kDeviceKernelKindCount = 34;  ///< the first kinds, which are measured on a device
 
 /// True if devices have the kind.
 constexpr bool is_on_devices(KernelKind kind) {
-  return static_cast<int>(kind) < kDeviceKernelKindCount;
+  return kind < KernelKind::kLatentAttentionForward || kind > KernelKind::kSplitHeads;
 }
 
 std::string_view kernel_name(KernelKind kind);

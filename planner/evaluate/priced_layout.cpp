@@ -179,7 +179,10 @@ std::vector<Segment> tied_reduction(const Pricing& pricing, const ProcessGrid& g
 
 /// ZeRO shares state over the copies of a stage in one pipeline as over its replicas.
 Layout with_copies_as_replicas(Layout layout, const Schedule& schedule, const StageOrder& order) {
-  if (order.copies) layout.data *= static_cast<int>(std::ranges::count(schedule.stages, 0, &StagePlace::model_part));
+  if (!order.copies) return layout;
+  const auto copies = static_cast<int>(std::ranges::count(schedule.stages, 0, &StagePlace::model_part));
+  layout.data *= copies;
+  layout.shard *= copies;
   return layout;
 }
 

@@ -80,14 +80,14 @@ std::vector<int> LayoutChoices::data(const Layout& degrees) const {
 std::vector<int> LayoutChoices::expert(const Layout& degrees) const {
   const std::int64_t experts = pricing_.model().experts;
   if (experts == 0) return space_.expert.of({1});
-  const bool own = is_of_own_executor(pricing_.training());  // which has etp=tp
-  const std::int64_t ranks = std::int64_t{degrees.data} * degrees.context * (own ? 1 : degrees.tensor);
+  const bool shared = is_of_own_executor(pricing_.training()) && space_.expert_tensor.named.empty();
+  const std::int64_t ranks = std::int64_t{degrees.data} * degrees.context * (shared ? 1 : degrees.tensor);
   std::vector<int> open = divisors(static_cast<int>(experts));
   std::erase_if(open, [&](int expert) { return ranks % expert != 0; });
   return space_.expert.of(std::move(open));
 }
 
-/// Plumb's own executor divides every expert like an MLP.
+/// Plumb's own executor divides every expert like an MLP, unless another degree is named.
 std::vector<int> LayoutChoices::expert_tensor(const Layout& degrees) const {
   const ModelSpec& model = pricing_.model();
   if (model.experts == 0) return space_.expert_tensor.of({1});

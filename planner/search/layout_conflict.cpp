@@ -149,11 +149,17 @@ std::optional<std::string> context_conflict(const ModelSpec& model, const Traini
 }
 
 std::optional<std::string> expert_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
-  if (is_of_own_executor(training) && model.experts > 0 && layout.expert_tensor != layout.tensor) {
-    return fmt::format(
-        "Plumb's own executor divides every expert over the tensor group: give etp={}, or name a "
-        "framework's stack",
-        layout.tensor);
+  if (is_of_own_executor(training) && model.experts > 0) {
+    if (layout.tensor % layout.expert_tensor != 0)
+      return fmt::format(
+          "etp={} does not divide tp={}, and in Plumb's own executor tensor ranks share experts: give a divisor of {}, "
+          "or name a framework's stack",
+          layout.expert_tensor, layout.tensor, layout.tensor);
+    if (const int blocks = layout.tensor / layout.expert_tensor; layout.expert % blocks != 0)
+      return fmt::format(
+          "Plumb's own executor has no two tensor ranks with the same experts: give ep a multiple of {}, or etp={}, or "
+          "name a framework's stack",
+          blocks, layout.tensor);
   }
   if (layout.expert == 1 && layout.expert_tensor == 1) return std::nullopt;
   if (model.experts == 0) {
@@ -177,10 +183,8 @@ std::optional<std::string> expert_conflict(const ModelSpec& model, const Trainin
 
 std::optional<std::string> shard_conflict(const TrainingSpec& training, const Layout& layout) {
   if (layout.shard == 0) return std::nullopt;
-  if (is_of_own_executor(training)) {
-    return "Plumb's own executor divides the state of ZeRO over all replicas: leave shard out, or name a framework's "
-           "stack";
-  }
+  if (is_of_own_executor(training) && layout.shard == 1)
+    return "shard=1 divides nothing: give zero=0, a larger shard, or a framework's stack";
   if (layout.zero == 0)
     return fmt::format("shard={} shares what ZeRO divides, and zero=0 divides nothing: give zero=1, 2 or 3",
                        layout.shard);

@@ -242,6 +242,7 @@ ProcessGrid grid_of(const Layout& layout) {
   return {.tensor = layout.tensor,
           .context = layout.context,
           .expert = layout.expert,
+          .expert_tensor = layout.expert_tensor,
           .data = layout.data,
           .pipeline = layout.pipeline};
 }

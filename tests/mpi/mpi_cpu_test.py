@@ -23,6 +23,8 @@ LAYOUTS = {
     "context, ring": (4, "pp=2,cp=2,mbs=1,schedule=1f1b", ()),
     "context, Ulysses": (4, "pp=2,cp=2,mbs=1,schedule=1f1b", ("--context", "ulysses")),
     "recompute": (2, "pp=2,mbs=1,recompute=full,schedule=1f1b", ()),
+    "ZeRO 1 in pairs": (4, "dp=4,mbs=1,zero=1,shard=2", ("--clip-norm", 0.5)),
+    "ZeRO 3 in pairs": (4, "dp=4,mbs=1,zero=3,shard=2,schedule=gpipe", ()),
     "clipped": (4, "pp=2,dp=2,mbs=1,zero=1,schedule=1f1b", ("--clip-norm", 0.5)),
 }
 

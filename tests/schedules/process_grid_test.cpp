@@ -38,6 +38,17 @@ TEST_CASE("the groups of one kind share out the world, each rank being a member 
   }
 }
 
+TEST_CASE("tensor ranks that do not share an expert are in one group of experts") {
+  // Two tensor ranks and two replicas: ranks 0 to 3 of a stage have an expert each, or two pairs share one each.
+  const ProcessGrid alone{.tensor = 2, .expert = 4, .expert_tensor = 1, .data = 2, .pipeline = 2};
+  CHECK(group_ranks(alone, Group::kExpert, 6) == std::vector{4, 5, 6, 7});
+  CHECK(expert_rank_of(alone, coordinates_of(alone, 6)) == 2);
+  const ProcessGrid pairs{.tensor = 2, .expert = 2, .data = 2};
+  CHECK(group_ranks(pairs, Group::kExpert, 3) == std::vector{1, 3});
+  const ProcessGrid of_four{.tensor = 4, .expert = 2, .expert_tensor = 2};
+  CHECK(group_ranks(of_four, Group::kExpert, 3) == std::vector{1, 3});
+}
+
 TEST_CASE("a rank outside the grid is refused") {
   CHECK_THROWS_AS(coordinates_of(kGrid, world_size(kGrid)), SpecError);
   CHECK_THROWS_AS(group_ranks(kGrid, Group::kData, -1), SpecError);

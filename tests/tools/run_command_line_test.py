@@ -66,14 +66,15 @@ class Running(CommandLineTest):
             for layout in ("dp=2,ep=2,zero=1,mbs=1", "dp=2,ep=1,zero=0,mbs=1"):
                 spread.append(self.json("run", self.cpu_plan(layout, 4, *exact, model=model), "--steps", 5))
             self.assertLess(spread[0]["weight_bytes"][0], spread[1]["weight_bytes"][0])
-            for layout in ("tp=2,dp=2,ep=2,sp=1,zero=0,mbs=1", "cp=2,pp=2,ep=2,zero=0,mbs=1,schedule=zb-h1"):
+            for layout in ("tp=2,dp=2,ep=2,sp=1,zero=0,mbs=1", "tp=2,dp=2,ep=4,etp=1,sp=1,zero=0,mbs=1",
+                           "cp=2,pp=2,ep=2,zero=0,mbs=1,schedule=zb-h1"):
                 spread.append(self.json("run", self.cpu_plan(layout, 4, *exact, devices=4, model=model), "--steps", 5))
             for answer in spread:
                 for key in ("losses", "balance_losses"):
                     self.assertAlmostEqual(answer[key][-1], alone[key][-1], delta=1e-4 * alone[key][-1])
         answer = self.json("validate", self.cpu_plan("dp=2,ep=2,zero=0,mbs=1", model="mixtral-nano"), "--steps", 2)
         self.assertGreater(answer["step_time"]["measured_s"], 0)
-        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,etp=1", "--stack", "plumb",
+        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=1,etp=1", "--stack", "plumb",
                      says=["etp=2"])
         self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=2", "--stack", "plumb",
                      says=["ep=2"])

@@ -31,9 +31,6 @@ void require_cpu_layout(const Plan& plan) {
   }
   if (layout.recompute_layers > 0)
     refuse("recomputation of some layers of a stage", "plan with --layout recompute_layers=0");
-  if (plan.model.experts > 0 && layout.expert_tensor != layout.tensor)
-    refuse(fmt::format("experts over etp={} and tp={} ranks", layout.expert_tensor, layout.tensor),
-           fmt::format("plan with --layout etp={}", layout.tensor));
   const Precision precision = plan.training.precision;
   if (precision == Precision::kTf32 || is_quantized(precision))
     refuse(fmt::format("{}", precision_name(precision)), "plan with --precision fp32, bf16 or fp16");
@@ -123,6 +120,7 @@ RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSett
                .half = half_format(plan.training.precision),
                .clip_norm = settings.clip_norm,
                .zero = plan.layout.zero,
+               .shard = plan.layout.shard,
                .offload_optimizer = settings.offload_optimizer || plan.layout.offload.optimizer,
                .bucket_layers = bucket_layers(plan, evaluation),
                .seed = settings.seed,
@@ -164,6 +162,7 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
       }
   spec.schedule = lowered;
   spec.zero = zero_of(lowered, spec.zero);
+  if (spec.zero == 0) spec.shard = 0;
   spec.bucket_layers.clear();
   return spec;
 }

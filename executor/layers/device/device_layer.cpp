@@ -8,11 +8,13 @@
 #include "executor/layers/device/head_exchange.h"
 #include "executor/layers/device/kernel_step.h"
 #include "executor/layers/device/loss_step.h"
+#include "executor/layers/device/mamba2_step.h"
 #include "executor/layers/device/tensor_exchange.h"
 #include "executor/layers/exchange_part.h"
 #include "kernels/cpu/images/image_sizes.h"
 #include "kernels/simt/attention/attention.h"
 #include "kernels/simt/experts/router.h"
+#include "kernels/simt/state_spaces/causal_convolution.h"
 
 namespace plumb { inline namespace executor {
 
@@ -22,6 +24,7 @@ bool has_device_kernels(const Layer& layer) {
     return block->attention_softcap == 0 && !block->sinks && block->router == RouterKind::kSoftmax &&
            !block->router_bias && !block->expert_bias && block->head_size <= simt::kLargestHead &&
            block->experts_per_token <= simt::kMostPicks;
+  if (const auto* block = std::get_if<Mamba2Layer>(&layer)) return block->taps <= simt::kMostTaps;
   return true;
 }
 
@@ -88,6 +91,7 @@ void DeviceLayer::enqueue(const StepCall& of) const {
   if (of.step.exchange() != nullptr) return enqueue_exchange(of);
   const KernelKind kind = of.step.call()->kind;
   if (is_of_experts(kind)) return experts_->enqueue(of);
+  if (is_of_mamba2(kind)) return enqueue_mamba2(of);
   switch (kind) {
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:

@@ -35,7 +35,7 @@ inline LayerWork whole_work(const LayerWork& own, const DeviceSeat& seat) {
           .sequence_parallel = own.sequence_parallel,
           .context_parallel = seat.context.ranks,
           .exchanges_heads = seat.context.attention == ContextAttention::kUlysses,
-          .experts = {.parallel = seat.experts.ranks, .tensor = seat.tensor.ranks}};
+          .experts = {.parallel = seat.experts.ranks, .tensor = seat.experts.tensor.ranks}};
 }
 
 }}  // namespace plumb::executor

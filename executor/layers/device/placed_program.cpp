@@ -7,7 +7,7 @@ namespace plumb { inline namespace executor {
 PlacedProgram::PlacedProgram(const Layer& layer, const LayerWork& own, std::int64_t element_bytes,
                              const DeviceSeat& seat)
     : layer_(layer),
-      share_(divide_layer(layer, seat.tensor.ranks)),
+      share_(divide_layer(layer, seat.tensor.ranks, seat.experts.tensor.ranks)),
       own_(own),
       seat_(seat),
       element_bytes_(element_bytes),

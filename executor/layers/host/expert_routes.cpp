@@ -11,12 +11,13 @@ bool is_own(std::int64_t token, const ContextTokens& own) {
   return inside(own.first) || inside(own.second);
 }
 
-/// Calls visit(index of the own pick, expert, whether the expert takes it) for each own pick, in order.
+/// Calls visit(index of the own pick, expert, whether it becomes a row of the expert) for each own pick, in order.
 template <class Visit>
-void for_each_own_pick(std::span<const std::int32_t> picks, const ContextTokens& own, const RouteSize& size,
-                       Visit visit) {
+void for_each_own_pick(std::span<const std::int32_t> picks, const ContextTokens& own, const TokenRange& routed,
+                       const RouteSize& size, Visit visit) {
+  const std::int64_t first = routed.first * size.picks, end = first + routed.count * size.picks;
   std::vector<std::int64_t> taken(static_cast<std::size_t>(size.experts));
-  std::size_t next = 0;
+  std::int64_t next = 0;
   for (std::int64_t sequence = 0; sequence < size.sequences; ++sequence) {
     std::ranges::fill(taken, 0);
     for (std::int64_t token = 0; token < size.sequence; ++token)
@@ -24,7 +25,10 @@ void for_each_own_pick(std::span<const std::int32_t> picks, const ContextTokens&
         const auto pick = static_cast<std::size_t>((sequence * size.sequence + token) * size.picks + j);
         if (picks[pick] < 0) continue;
         const bool takes = taken[static_cast<std::size_t>(picks[pick])]++ < size.capacity;
-        if (is_own(token, own)) visit(next++, static_cast<std::size_t>(picks[pick]), takes);
+        if (!is_own(token, own)) continue;
+        const std::int64_t of_own = next++;
+        visit(static_cast<std::size_t>(of_own), static_cast<std::size_t>(picks[pick]),
+              takes && first <= of_own && of_own < end);
       }
   }
 }
@@ -32,12 +36,13 @@ void for_each_own_pick(std::span<const std::int32_t> picks, const ContextTokens&
 }  // namespace
 
 void place_picks(std::span<std::int32_t> places, std::span<std::int32_t> rows, std::span<const std::int32_t> picks,
-                 const ContextTokens& own, const RouteSize& size) {
+                 const ContextTokens& own, const TokenRange& routed, const RouteSize& size) {
   std::ranges::fill(rows, 0);
-  for_each_own_pick(picks, own, size, [&](std::size_t, std::size_t expert, bool takes) { rows[expert] += takes; });
+  for_each_own_pick(picks, own, routed, size,
+                    [&](std::size_t, std::size_t expert, bool takes) { rows[expert] += takes; });
   std::vector<std::int32_t> next(rows.size());
   for (std::size_t expert = 1; expert < rows.size(); ++expert) next[expert] = next[expert - 1] + rows[expert - 1];
-  for_each_own_pick(picks, own, size, [&](std::size_t pick, std::size_t expert, bool takes) {
+  for_each_own_pick(picks, own, routed, size, [&](std::size_t pick, std::size_t expert, bool takes) {
     places[pick] = takes ? next[expert]++ : -1;
   });
 }

@@ -20,12 +20,13 @@ struct RouteSize {
   std::int64_t capacity = 0;   ///< most picks of one sequence that an expert takes
 };
 
-/// Numbers each own pick that its expert takes with a row of [rows of expert 0, rows of expert 1, ...], within an
-/// expert in the order of the own tokens. A pick that is dropped gets -1. Picks of tokens that are not known yet, which
-/// are all behind the own ones, are -1. places: [own tokens, k]; rows: [E] rows of each expert; picks: [b, s, k] of
-/// whole sequences; own: the tokens of each sequence that are on this rank
+/// Numbers each routed pick that its expert takes with a row of [rows of expert 0, rows of expert 1, ...], within an
+/// expert in the order of the own tokens. A pick that is dropped, or that another rank routes, gets -1. Picks of tokens
+/// that are not known yet, which are all behind the own ones, are -1. places: [own tokens, k]; rows: [E] rows of each
+/// expert; picks: [b, s, k] of whole sequences; own: the tokens of each sequence that are on this rank; routed: those of
+/// all own tokens whose picks this rank routes
 void place_picks(std::span<std::int32_t> places, std::span<std::int32_t> rows, std::span<const std::int32_t> picks,
-                 const ContextTokens& own, const RouteSize& size);
+                 const ContextTokens& own, const TokenRange& routed, const RouteSize& size);
 
 /// Counts the picks of each expert in each sequence, dropped ones included. loads: [b, E]
 void count_loads(std::span<std::int32_t> loads, std::span<const std::int32_t> picks, const RouteSize& size);

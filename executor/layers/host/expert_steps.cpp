@@ -31,6 +31,9 @@ class Mixture {
   const TransformerLayer& block() const { return block_; }
   std::int64_t tokens() const { return tokens_in(of_.context().work); }
   std::int64_t picked() const { return tokens() * block_.experts_per_token; }
+  /// Return the tokens that this rank brings to experts, and the most rows that they make.
+  TokenRange routed_tokens() const { return of_.context().seat.routed_tokens(tokens()); }
+  std::int64_t routed() const { return routed_tokens().count * block_.experts_per_token; }
   bool is_spread() const { return of_.context().groups.expert != nullptr; }
 
   RouterSize router_size() const {
@@ -54,15 +57,17 @@ class Mixture {
 
   ExpertExchange exchange() const {
     // Own experts have at most the picks of all ranks, and a token picks each expert at most once.
-    const std::int64_t ranks = of_.context().seat.experts.ranks, own = block_.experts / ranks;
-    const std::int64_t most = ranks * tokens() * std::min(own, block_.experts_per_token);
-    return {of_.context(), sent(), received(), {picked(), std::max(picked(), most)}};
+    const LayerSeat& seat = of_.context().seat;
+    const std::int64_t ranks = seat.experts.ranks, own = block_.experts / ranks;
+    const std::int64_t each = share(tokens(), seat.tensor.ranks / seat.experts.tensor.ranks);
+    const std::int64_t most = ranks * each * std::min(own, block_.experts_per_token);
+    return {of_.context(), sent(), received(), {routed(), std::max(routed(), most)}};
   }
   /// Returns the rows for which the experts take memory. With a capacity, rows of dropped picks stay unused, so that
   /// their number is known before.
   std::int64_t held_rows(const ExpertExchange& exchange) const {
     const bool is_exact = block_.capacity_factor == 0 && is_spread();
-    return is_exact ? exchange.expert_rows() : std::max(exchange.expert_rows(), picked());
+    return is_exact ? exchange.expert_rows() : std::max(exchange.expert_rows(), routed());
   }
 
  private:
@@ -77,7 +82,7 @@ class Mixture {
 void place(const HostStep& of, const Mixture& mixture, std::span<const std::int32_t> whole) {
   const RouteSize size = mixture.route_size();
   const ContextTokens own{of.call.place.slice, of.call.place.second_slice};
-  place_picks(mixture.places(), mixture.sent(), whole, own, size);
+  place_picks(mixture.places(), mixture.sent(), whole, own, mixture.routed_tokens(), size);
   count_loads(mixture.loads(), whole, size);
   if (!mixture.is_spread()) std::ranges::copy(mixture.sent(), mixture.received().begin());
 }
@@ -186,13 +191,13 @@ float dot(const float* a, const float* b, std::int64_t count) {
 }
 
 /// Multiplies the gradients of picks' activations and outputs by their weights, after the gradients of these. The first
-/// tensor rank adds the biases of outputs, and what the weights' gradients have of them. Reads {gradient of the output,
+/// of the ranks that share an expert adds the biases of outputs, and what the weights' gradients have of them. Reads {gradient of the output,
 /// rows of each expert, activation, weights}, writes {gradient of the activation, of the output, of the weights}.
 void weigh_rows(const HostStep& of, const std::vector<std::int64_t>& rows_of_expert) {
   const std::int64_t ffn = of.program.tensor(of.step.writes[0]).columns;
   const std::int64_t h = of.program.tensor(of.step.writes[1]).columns;
   constexpr std::size_t kBias = 1;  // behind the weight
-  const float* bias = of.context().seat.tensor.rank == 0 ? of.weight(kBias) : nullptr;
+  const float* bias = of.context().seat.experts.tensor.rank == 0 ? of.weight(kBias) : nullptr;
   std::int64_t row = 0;
   for (const std::int64_t count : rows_of_expert) {
     for (const std::int64_t end = row + count; row < end; ++row) {

@@ -8,7 +8,7 @@ namespace plumb { inline namespace executor {
 
 HostProgram::HostProgram(const Layer& layer, const LayerWork& work)
     : layer_(layer),
-      share_(divide_layer(layer, work.tensor_parallel)),
+      share_(divide_layer(layer, work.tensor_parallel, work.experts.tensor)),
       work_(work),
       program_(layer_program(layer, work)),
       storage_of_(program_.tensors.size()),

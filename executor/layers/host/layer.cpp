@@ -96,7 +96,8 @@ void CpuLayer::run_step(const LayerStep& step, const LayerCall& call, LayerSaved
   const HostProgram& program = saved.program();
   Tensor beside;
   const HostStep of{.program = program, .step = step, .call = call, .saved = saved, .beside = beside};
-  if (step.first_rank_only && seat_.tensor.rank > 0) return;
+  const bool is_of_expert = !step.parameters.empty() && program.is_of_experts(step.parameters.front());
+  if (step.first_rank_only && (is_of_expert ? seat_.experts.tensor : seat_.tensor).rank > 0) return;
   const auto memory_for = [&](const LayerTensor& tensor) {
     if (tensor.counted != CountedRows::kNone) return take_counted(of, tensor);
     return call.context.pool->take(tensor.elements());

@@ -11,6 +11,7 @@
 #include "executor/spec/data/sample_data.h"
 #include "executor/spec/data/token_batch.h"
 #include "executor/spec/division/context_division.h"
+#include "executor/spec/division/equal_blocks.h"
 #include "executor/spec/division/tensor_division.h"
 #include "executor/transport/communicator.h"
 #include "kernels/layer.h"
@@ -29,6 +30,14 @@ struct LayerSeat {
   TensorSeat tensor;
   ContextSeat context;
   ExpertSeat experts;
+
+  /// Returns which of `tokens` tokens the rank brings to routed experts. Tensor ranks that share their experts bring the
+  /// same tokens, and the others divide the tokens among them.
+  TokenRange routed_tokens(std::int64_t tokens) const {
+    const int blocks = tensor.ranks / experts.tensor.ranks, block = tensor.rank / experts.tensor.ranks;
+    const std::int64_t first = block_begin(tokens, blocks, block);
+    return {.first = first, .count = block_begin(tokens, blocks, block + 1) - first};
+  }
 };
 
 /// Data and memory that the layers of a stage share.

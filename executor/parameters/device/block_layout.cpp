@@ -10,7 +10,8 @@ namespace plumb { inline namespace executor {
 BlockLayout::BlockLayout(const std::vector<Layer>& layers, const ParameterBlockOptions& options)
     : options_(options),
       layers_(layers),
-      places_(parameter_places(divide_layers(layers, options.tensor.ranks), options.part, options.experts.ranks)),
+      places_(parameter_places(divide_layers(layers, options.tensor.ranks, options.experts.tensor.ranks), options.part,
+                               options.experts.ranks)),
       shares_(places_, options.shares),
       optimizer_places_(places_, shares_.own(), options.optimizer),
       vectors_(places_) {}

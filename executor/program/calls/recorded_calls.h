@@ -139,6 +139,21 @@ class CallRecorder final : public DeviceKernels {
   void squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale, const float* loss_scale) override;
 
+  // Mamba-2's blocks (recorded_state_space_calls.cpp).
+  void causal_convolution_forward(void* y, const void* x, const void* weight, const float* bias,
+                                  const CausalConvolutionSize& size) override;
+  void causal_convolution_backward(void* x, float* dweight, float* dbias, const void* dy, const void* weight,
+                                   const float* bias, const CausalConvolutionSize& size) override;
+  void state_space_forward(void* y, const void* xbc, const void* steps, float* scratch,
+                           const StateSpaceParameters& parameters, const StateSpaceSize& size) override;
+  void state_space_backward(void* xbc, void* steps, float* scratch, const StateSpaceGradients& gradients,
+                            const void* dy, const StateSpaceParameters& parameters,
+                            const StateSpaceSize& size) override;
+  void gated_norm_forward(void* out, float* rstd, const void* y, const void* z, const float* gain,
+                          const GatedNormSize& size, float epsilon) override;
+  void gated_norm_backward(void* dy, void* z, float* dgain, const void* dout, const void* y, const float* rstd,
+                           const float* gain, const GatedNormSize& size) override;
+
  private:
   template <class Work>
   void add(Work work) {

@@ -42,7 +42,7 @@ std::vector<DimensionRun> dimension_runs(const ParameterTensor& tensor, const Te
 
 }  // namespace
 
-std::string why_not_divisible(const Layer& layer, int ranks) {
+std::string why_not_divisible(const Layer& layer, int ranks, int expert_tensor) {
   if (ranks == 1) return {};
   if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) {
     const std::int64_t vocab = std::visit(
@@ -59,9 +59,10 @@ std::string why_not_divisible(const Layer& layer, int ranks) {
   for (const ParameterTensor& tensor : layer_parameters(layer))
     for (const DividedPiece& piece : tensor.pieces) {
       is_divided = true;
-      if (piece.units % ranks != 0 && sharers_in(piece, ranks) == 1)
+      const int sharers = tensor.expert ? expert_tensor : ranks;
+      if (piece.units % sharers != 0 && sharers_in(piece, sharers) == 1)
         return fmt::format("{} {} cannot be divided over {} tensor ranks; choose a tensor degree that divides them",
-                           piece.units, piece.unit, ranks);
+                           piece.units, piece.unit, sharers);
     }
   if (!is_divided)
     return fmt::format("a layer of kind {} is not divided over tensor ranks; set tensor to 1", layer_kind_name(layer));
@@ -80,9 +81,10 @@ std::string why_not_spread(const Layer& layer, int ranks) {
                      block->experts, ranks);
 }
 
-Layer divide_layer(const Layer& layer, int ranks) {
-  assert(why_not_divisible(layer, ranks).empty());
-  if (const auto* block = std::get_if<TransformerLayer>(&layer)) return rank_share(*block, ranks, {.tensor = ranks});
+Layer divide_layer(const Layer& layer, int ranks, int expert_tensor) {
+  assert(why_not_divisible(layer, ranks, expert_tensor).empty());
+  if (const auto* block = std::get_if<TransformerLayer>(&layer))
+    return rank_share(*block, ranks, {.tensor = expert_tensor});
   return std::visit(
       [&](const auto& kind) -> Layer {
         if constexpr (requires { rank_share(kind, ranks); })
@@ -93,9 +95,9 @@ Layer divide_layer(const Layer& layer, int ranks) {
       layer);
 }
 
-std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks) {
+std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks, int expert_tensor) {
   std::vector<Layer> shares;
-  for (const Layer& layer : layers) shares.push_back(divide_layer(layer, ranks));
+  for (const Layer& layer : layers) shares.push_back(divide_layer(layer, ranks, expert_tensor));
   return shares;
 }
 
@@ -111,15 +113,17 @@ std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, 
                                      const ExpertSeat& experts) {
   const ParameterTensor tensor = layer_parameters(layer)[parameter];
   const int spread = tensor.expert ? experts.ranks : 1, expert_rank = tensor.expert ? experts.rank : 0;
+  const TensorSeat& sharers = tensor.expert ? experts.tensor : seat;
   const std::int64_t elements = element_count(tensor) / spread;
-  if (seat.ranks == 1 || tensor.split_dimension < 0) return {{0, expert_rank * elements, elements}};
+  if (sharers.ranks == 1 || tensor.split_dimension < 0) return {{0, expert_rank * elements, elements}};
   const auto dimension = static_cast<std::size_t>(tensor.split_dimension);
   std::int64_t outer = 1, inner = 1;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
     (d < dimension ? outer : inner) *= d == dimension ? 1 : tensor.shape[d];
   outer /= spread;  // the experts are the first dimension
-  const std::int64_t local_size = layer_parameters(divide_layer(layer, seat.ranks))[parameter].shape[dimension];
-  const std::vector<DimensionRun> divided = dimension_runs(tensor, seat);
+  const std::int64_t local_size =
+      layer_parameters(divide_layer(layer, seat.ranks, experts.tensor.ranks))[parameter].shape[dimension];
+  const std::vector<DimensionRun> divided = dimension_runs(tensor, sharers);
   std::vector<ElementRun> runs;
   for (std::int64_t i = 0; i < outer; ++i)
     for (const DimensionRun& run : divided)

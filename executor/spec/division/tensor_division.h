@@ -19,10 +19,12 @@ struct TensorSeat {
   int rank = 0;
 };
 
-/// A rank's number among the `ranks` ranks over which the experts are spread.
+/// A rank's number among the `ranks` ranks over which the experts are spread, and among those that share each of its
+/// experts.
 struct ExpertSeat {
   int ranks = 1;
   int rank = 0;
+  TensorSeat tensor;
 };
 
 /// The two kinds of parameters of a layer: those of routed experts, which only the ranks of the same experts have, and
@@ -33,19 +35,19 @@ constexpr bool is_in(const ParameterTensor& tensor, ParameterPart part) {
   return tensor.expert == (part == ParameterPart::kExperts);
 }
 
-/// Returns why `ranks` ranks cannot share the layer, with the remedy; empty if they can. A vocabulary that they do not
-/// divide is padded.
-std::string why_not_divisible(const Layer& layer, int ranks);
+/// Returns why `ranks` ranks cannot share the layer, or `expert_tensor` of them each of its routed experts, with the
+/// remedy; empty if they can. A vocabulary that they do not divide is padded.
+std::string why_not_divisible(const Layer& layer, int ranks, int expert_tensor);
 
 /// Returns why the layer's experts cannot be spread over `ranks` ranks, with the remedy; empty if they can, or if the
 /// layer has none.
 std::string why_not_spread(const Layer& layer, int ranks);
 
-/// Returns the layer of one of `ranks` ranks. A vocabulary is rounded up. Every expert is divided like an MLP, and each
-/// rank has a share of all experts. Asserts that the layer is divisible.
-Layer divide_layer(const Layer& layer, int ranks);
+/// Returns the layer of one of `ranks` ranks. A vocabulary is rounded up. Every routed expert is divided over
+/// `expert_tensor` ranks like an MLP, and all experts are counted. Asserts that the layer is divisible.
+Layer divide_layer(const Layer& layer, int ranks, int expert_tensor);
 
-std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks);
+std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks, int expert_tensor);
 
 /// Returns how many neighbouring ranks have the same kv heads; 1 where each has its own, and for other layers.
 int kv_sharers(const Layer& layer, int ranks);

@@ -28,7 +28,7 @@ bool has_experts(const Layer& layer) {
 }  // namespace
 
 StageSlices::StageSlices(const DeviceStageOptions& options)
-    : layers_(divide_layers(options.layers, options.tensor.ranks)),
+    : layers_(divide_layers(options.layers, options.tensor.ranks, options.experts.tensor.ranks)),
       kept_microbatches_(options.kept_microbatches),
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_in(options.work)) {

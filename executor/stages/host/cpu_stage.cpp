@@ -354,6 +354,12 @@ void CpuStage::finish_reduction() {
   if (experts_ != nullptr) experts_->finish_reduction();
 }
 
+std::vector<Collective> CpuStage::start_sum_of_shares() {
+  std::vector<Collective> sums = {parameters_.sum_of_shares()};
+  if (experts_ != nullptr) sums.push_back(experts_->sum_of_shares());
+  return sums;
+}
+
 std::vector<Collective> CpuStage::start_expert_gather() {
   return experts_ == nullptr ? std::vector<Collective>{} : experts_->start_gather();
 }

@@ -17,6 +17,7 @@ namespace plumb { inline namespace executor {
 struct CpuStageOptions {
   std::vector<Layer> layers;       ///< whole layers, undivided
   LayerGroups groups;              ///< process groups that divide the layers; must outlive the stage
+  int expert_tensor = 1;           ///< tensor ranks that share each routed expert
   bool sequence_parallel = false;  ///< LayerWork::sequence_parallel
   ContextAttention context_attention = ContextAttention::kRing;
   int first_layer = 0;             ///< number of its first layer in the model
@@ -69,6 +70,7 @@ class CpuStage : public Stage {
   std::vector<Collective> start_reduction(int bucket) override;
   std::vector<Collective> start_expert_reduction(int bucket) override;
   void finish_reduction() override;
+  std::vector<Collective> start_sum_of_shares() override;
   std::vector<Collective> start_gather() override { return parameters_.start_gather(); }
   std::vector<Collective> start_expert_gather() override;
   void drop_gathered() override;

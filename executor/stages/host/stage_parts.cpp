@@ -17,7 +17,7 @@ LayerWork whole_work(const CpuStageOptions& options, int slice) {
           .sequence_parallel = options.sequence_parallel,
           .context_parallel = seat.context.ranks,
           .exchanges_heads = seat.context.attention == ContextAttention::kUlysses,
-          .experts = {.parallel = seat.experts.ranks, .tensor = seat.tensor.ranks}};
+          .experts = {.parallel = seat.experts.ranks, .tensor = seat.experts.tensor.ranks}};
 }
 
 }  // namespace
@@ -28,6 +28,7 @@ LayerSeat layer_seat(const CpuStageOptions& options) {
   if (const Communicator* context = options.groups.context)
     seat.context = {context->members(), context->member(), options.context_attention};
   if (const Communicator* expert = options.groups.expert) seat.experts = {expert->members(), expert->member()};
+  seat.experts.tensor = {options.expert_tensor, seat.tensor.rank % options.expert_tensor};
   return seat;
 }
 
@@ -62,7 +63,7 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
                                  .tensor_parallel = layer_seat(options).tensor.ranks,
                                  .sequence_parallel = options.sequence_parallel,
                                  .experts = {.parallel = layer_seat(options).experts.ranks,
-                                             .tensor = layer_seat(options).tensor.ranks}},
+                                             .tensor = layer_seat(options).experts.tensor.ranks}},
                         .scratch = scratch,
                         .first_token = slice_tokens(options.sequence, options.slices, slice).first,
                         .whole_sequence = is_divided ? options.sequence : 0,
@@ -89,8 +90,8 @@ CpuParameterOptions parameter_options(const CpuStageOptions& options, ParameterP
   const LayerSeat seat = layer_seat(options);
   const bool is_common = part == ParameterPart::kCommon;
   const int copies = is_common ? options.copies : options.expert_copies;
-  const ParameterPlaces places =
-      parameter_places(divide_layers(options.layers, seat.tensor.ranks), part, seat.experts.ranks);
+  const ParameterPlaces places = parameter_places(
+      divide_layers(options.layers, seat.tensor.ranks, seat.experts.tensor.ranks), part, seat.experts.ranks);
   const bool by_element = options.shard_by == ShardBy::kElement;
   return {.layers = options.layers,
           .tensor = seat.tensor,

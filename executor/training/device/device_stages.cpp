@@ -24,13 +24,16 @@ DeviceStageOptions options_of(const RunSpec& spec, const TrainingPlan& training,
   const int microbatches = training.replay.schedule.microbatches, context = std::max(1, spec.grid.context);
   LayerWork work{.microbatch = spec.microbatch / parts, .sequence = spec.sequence / context};
   work.tensor_parallel = mesh_of(grid, place.pipeline).tensor;
+  const int sharers = expert_tensor_ranks(spec.grid);
   work.sequence_parallel = spec.sequence_parallel && work.tensor_parallel > 1;
   return {.layers = spec.stage_layers[stage],
           .tensor = {.ranks = work.tensor_parallel, .rank = place.tensor},
           .tensor_group = groups.tensor(rank),
           .context = {spec.grid.context, place.context, spec.context_attention},
           .context_group = groups.context(rank),
-          .experts = {.ranks = spec.grid.expert, .rank = groups.expert(rank).member},
+          .experts = {.ranks = spec.grid.expert,
+                      .rank = groups.expert(rank).member,
+                      .tensor = {.ranks = sharers, .rank = place.tensor % sharers}},
           .expert_group = groups.expert(rank),
           .first_layer = training.first_layer[stage],
           .is_tied = has_tied_head(spec),

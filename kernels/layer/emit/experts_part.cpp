@@ -1,8 +1,10 @@
 // Emits a mixture of experts, which takes the place of a block's MLP (Shazeer et al. 2017; shared experts: Dai et al.
 // 2024). T tokens that each pick k of E experts make R = T k picks. The experts of a rank have as many rows if the load
 // is even: with expert parallelism a rank's own rows depend on the router, and the rows of its group add up to R for
-// each of its ranks. A pick that the capacity drops leaves its row unused. Tensor ranks have all tokens and f/t channels
-// of each expert; the first alone adds the router's gradient.
+// each of its ranks. A pick that the capacity drops leaves its row unused. Tensor ranks route all tokens, and the first
+// alone adds the router's gradient. Those that share experts have f/t channels of each, and bring the same rows to them.
+// Where e < t ranks share an expert, t/e blocks of tokens go to experts from different ranks, and the sum over the
+// tensor group, in which the other tokens' rows are zeros, puts them together.
 //
 // A device makes room for the most rows that a router may send, and its kernels for routes, rows and products of
 // experts are its own. On a host the kernels of the picks' weights are part of their neighbours.
@@ -22,6 +24,7 @@ class Experts : public BlockPart {
         up_width_(up_products(layer) * ffn_),
         shared_ffn_(builder.share_of(layer).shared_ffn),
         picks_(builder.tokens() * layer.experts_per_token),
+        routed_(share(builder.tokens(), token_blocks(builder)) * layer.experts_per_token),
         room_(room(builder)) {
     const std::string up = up_name(layer);
     router_ = builder.product("router", layer.experts, layer.hidden, -1, layer.router_bias);
@@ -46,10 +49,15 @@ class Experts : public BlockPart {
   bool has_shared() const { return layer_.shared_ffn > 0; }
   static bool is_spread(const ProgramBuilder& builder) { return builder.work().experts.parallel > 1; }
 
+  /// Returns the blocks of tokens that tensor ranks bring to experts: one where all of them share their experts.
+  static int token_blocks(const ProgramBuilder& builder) {
+    return std::max(1, builder.work().tensor_parallel / builder.work().experts.tensor);
+  }
+
   /// Rows for which the experts of this rank have memory.
   std::int64_t room(const ProgramBuilder& builder) const {
     const LayerWork& work = builder.work();
-    if (!builder.on_device() || !is_spread(builder)) return picks_;
+    if (!builder.on_device() || !is_spread(builder)) return routed_;
     const RoutedTokens tokens{
         .sequences = work.microbatch, .tokens = work.sequence / work.context_parallel, .sequence = work.whole()};
     return work.experts.parallel * most_rows_to_expert_rank(layer_, tokens, work.experts.parallel);
@@ -70,7 +78,7 @@ class Experts : public BlockPart {
   /// Returns the products of one matrix of all local experts, whose rows are even.
   KernelCall experts_call(const ProgramBuilder& builder, std::int64_t out, std::int64_t in, GemmForm form) const {
     const KernelKind kind = builder.on_device() ? KernelKind::kExpertProducts : KernelKind::kGemm;
-    const std::int64_t rows = (picks_ + local_ - 1) / local_;
+    const std::int64_t rows = (routed_ + local_ - 1) / local_;
     const auto number = static_cast<std::int64_t>(form);
     if (form == GemmForm::kWeightGrad) return kernel_call(kind, {out, in, rows, local_, number});
     return kernel_call(kind, {rows, out, in, local_, number});
@@ -83,7 +91,7 @@ class Experts : public BlockPart {
     if (form == GemmForm::kInputGrad) return gemm_call(tokens, h, experts, form);
     return gemm_call(experts, h, tokens, form);
   }
-  KernelCall rows_call(std::int64_t columns) const { return kernel_call(KernelKind::kCopyRows, {picks_, columns}); }
+  KernelCall rows_call(std::int64_t columns) const { return kernel_call(KernelKind::kCopyRows, {routed_, columns}); }
 
   static Positions with(Positions first, const Positions& others) {
     first.append(others);
@@ -135,6 +143,7 @@ class Experts : public BlockPart {
   std::int64_t up_width_;    // ffn_, or twice as many if gated
   std::int64_t shared_ffn_;  // channels of the shared expert
   std::int64_t picks_;       // R
+  std::int64_t routed_;      // picks whose rows this rank brings to experts
   std::int64_t room_;
   Product router_, up_, down_, shared_up_, shared_down_;
   int selection_bias_ = -1;  // parameter
@@ -217,7 +226,7 @@ int Experts::to_experts(ProgramBuilder& builder, int rows, const char* name, con
     reads.push_back(received_);
     writes.push_back(builder.temporary(Room::kTravelling, std::string(name) + " by rank", room_, h));
   }
-  all_to_all(builder, sent_name, picks_ * h, StoredType::kElement, reads, writes);
+  all_to_all(builder, sent_name, routed_ * h, StoredType::kElement, reads, writes);
   return by_expert;
 }
 
@@ -232,14 +241,15 @@ int Experts::from_experts(ProgramBuilder& builder, int by_expert) {
     reads.push_back(received_);
     writes.push_back(by_expert);
   }
-  all_to_all(builder, name, picks_ * layer_.hidden, StoredType::kElement, reads, writes);
+  all_to_all(builder, name, routed_ * layer_.hidden, StoredType::kElement, reads, writes);
   return returned;
 }
 
 void Experts::add_expert_bias(ProgramBuilder& builder, const Product& product, int rows) const {
   if (product.bias < 0) return;
-  LayerStep& step = builder.kernel(product.name + " bias", kernel_call(KernelKind::kBiasForward, {picks_, product.out}),
-                                   with({rows}, by_expert_), {rows});
+  LayerStep& step =
+      builder.kernel(product.name + " bias", kernel_call(KernelKind::kBiasForward, {routed_, product.out}),
+                     with({rows}, by_expert_), {rows});
   step.parameters = {product.bias};
   step.first_rank_only = builder.program().parameters[static_cast<std::size_t>(product.bias)].split_dimension < 0;
 }
@@ -248,7 +258,7 @@ void Experts::activate(ProgramBuilder& builder) {
   const std::int64_t gated = is_gated(layer_), tokens = builder.tokens();
   activation_ = kept_of_experts(builder, "activation", ffn_);
   builder
-      .kernel("activation", kernel_call(KernelKind::kActivationForward, {picks_, ffn_, gated}), {before_},
+      .kernel("activation", kernel_call(KernelKind::kActivationForward, {routed_, ffn_, gated}), {before_},
               {activation_})
       .cheap = true;
   if (!has_shared()) return;
@@ -318,7 +328,7 @@ void Experts::send_weights(ProgramBuilder& builder) {
   }
   const int sent = of_picks(builder, Room::kWords, "weights to experts", 1, StoredType::kSingle);
   weights_ = of_experts(builder, Room::kReceived, "weights by expert", 1, StoredType::kSingle);
-  all_to_all(builder, "weights to experts", picks_, StoredType::kSingle, with({probabilities_}, routes_),
+  all_to_all(builder, "weights to experts", routed_, StoredType::kSingle, with({probabilities_}, routes_),
              {sent, weights_});
 }
 
@@ -326,7 +336,7 @@ void Experts::send_weights(ProgramBuilder& builder) {
 void Experts::return_weights(ProgramBuilder& builder) {
   if (!is_spread(builder)) return;
   const int back = of_picks(builder, Room::kReceived, "gradients of pick weights returned", 1, StoredType::kSingle);
-  all_to_all(builder, "gradients of pick weights returned", picks_, StoredType::kSingle, {weight_gradients_}, {back});
+  all_to_all(builder, "gradients of pick weights returned", routed_, StoredType::kSingle, {weight_gradients_}, {back});
   weight_gradients_ = back;
 }
 
@@ -350,7 +360,7 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   product.parameters = {down_.weight};
   if (on_device) {
     const int places = is_spread(builder) ? received_ : routes_[2];
-    builder.kernel("picks weighed", kernel_call(KernelKind::kWeighPicks, {picks_, ffn_, h}),
+    builder.kernel("picks weighed", kernel_call(KernelKind::kWeighPicks, {routed_, ffn_, h}),
                    {gradient, expert_output_gradient_, activation_, weights_, places},
                    {gradient, expert_output_gradient_, weight_gradients_});
   } else {
@@ -359,8 +369,8 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
     if (down_.bias >= 0) product.parameters.push_back(down_.bias);  // part of a pick's output, and so of its weight
   }
   before_gradient_ = builder.in_place_of("up gradient", before_);
-  builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {picks_, ffn_, gated}), {before_, gradient},
-                 {before_gradient_});
+  builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {routed_, ffn_, gated}),
+                 {before_, gradient}, {before_gradient_});
   const int made = of_experts(builder, Room::kExpertRows, "expert input gradient", h);
   builder
       .kernel(up_.name, experts_call(builder, h, up_width_, GemmForm::kInputGrad), with({before_gradient_}, by_expert_),
@@ -417,7 +427,7 @@ void Experts::weight_grad(ProgramBuilder& builder, int output_gradient, int inpu
   const auto bias_gradient = [&](const Product& product, int dy) {
     if (product.bias < 0) return;
     builder
-        .kernel(product.name + " bias", kernel_call(KernelKind::kBiasBackward, {picks_, product.out}),
+        .kernel(product.name + " bias", kernel_call(KernelKind::kBiasBackward, {routed_, product.out}),
                 with({dy}, by_expert_), {})
         .gradients = {product.bias};
   };

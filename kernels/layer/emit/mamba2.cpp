@@ -3,6 +3,7 @@
 // each step of the backward turns the columns that it has read for the last time into gradients.
 
 #include "kernels/layer/emit/program_builder.h"
+#include "kernels/layer/state_space_scratch.h"
 
 namespace plumb { inline namespace kernels {
 namespace {
@@ -39,7 +40,8 @@ class Mamba2Block {
     convolution.parameters = of_convolution();
     convolution.cheap = true;
     output_ = builder_.tensor("state-space output", tokens, own_.inner());
-    kernel("state space", KernelKind::kStateSpaceForward, {convolved_, projected_}, {output_}).parameters = of_states();
+    kernel("state space", KernelKind::kStateSpaceForward, {convolved_, projected_}, with_scratch({output_}, false))
+        .parameters = of_states();
     deviations_ = builder_.tensor("mixer_norm deviations", tokens, own_.groups, StoredType::kSingle);
     gated_ = builder_.tensor("mixer_norm output", tokens, own_.inner());
     LayerStep& norm = kernel("mixer_norm", KernelKind::kGatedNormForward, {output_, projected_}, {gated_, deviations_});
@@ -69,7 +71,7 @@ class Mamba2Block {
     const int convolved_gradient = builder_.in_place_of("convolution output gradient", convolved_);
     LayerStep& states =
         kernel("state space", KernelKind::kStateSpaceBackward, {output_gradient, convolved_, projected_gradient_},
-               {convolved_gradient, projected_gradient_});
+               with_scratch({convolved_gradient, projected_gradient_}, true));
     states.parameters = states.gradients = of_states();
     LayerStep& convolution = kernel("convolution", KernelKind::kCausalConvolutionBackward,
                                     {convolved_gradient, projected_gradient_}, {projected_gradient_});
@@ -107,6 +109,17 @@ class Mamba2Block {
   }
   Positions of_states() const { return {decay_, step_bias_, skip_}; }
   Positions of_convolution() const { return taps_bias_ < 0 ? Positions{taps_} : Positions{taps_, taps_bias_}; }
+
+  /// Adds the memory in which a device computes the heads.
+  Positions with_scratch(Positions writes, bool is_backward) const {
+    if (!builder_.on_device()) return writes;
+    const std::vector<std::int64_t> shape = shape_of(KernelKind::kStateSpaceForward);
+    const std::int64_t elements =
+        state_space_scratch(shape[1], own_.head_size, own_.state_size, own_.chunk, is_backward).elements;
+    writes.push_back(builder_.tensor(is_backward ? "state-space backward scratch" : "state-space scratch",
+                                     shape[0] * own_.heads, elements, StoredType::kSingle));
+    return writes;
+  }
 
   LayerStep& kernel(const char* name, KernelKind kind, const Positions& reads, const Positions& writes) const {
     return builder_.kernel(name, kernel_call(kind, shape_of(kind)), reads, writes);

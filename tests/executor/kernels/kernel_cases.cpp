@@ -8,6 +8,7 @@ std::vector<KernelCase> kernel_cases() {
   append_attention_cases(cases);
   append_expert_cases(cases);
   append_image_cases(cases);
+  append_state_space_cases(cases);
   append_update_cases(cases);
   return cases;
 }

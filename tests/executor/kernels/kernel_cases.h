@@ -28,6 +28,7 @@ void append_layer_cases(std::vector<KernelCase>& cases);      // products, norms
 void append_attention_cases(std::vector<KernelCase>& cases);  // whole, in blocks of a ring, of slices
 void append_expert_cases(std::vector<KernelCase>& cases);
 void append_image_cases(std::vector<KernelCase>& cases);
+void append_state_space_cases(std::vector<KernelCase>& cases);
 void append_update_cases(std::vector<KernelCase>& cases);
 
 }  // namespace plumb::test

@@ -220,6 +220,31 @@ class NotedKernels final : public DeviceKernels {
     add(KernelKind::kSquaredError, {rows, columns});
   }
 
+  void causal_convolution_forward(void*, const void*, const void*, const float*,
+                                  const CausalConvolutionSize& size) override {
+    add(KernelKind::kCausalConvolutionForward, {size.batch, size.sequence, size.channels, size.taps});
+  }
+  void causal_convolution_backward(void*, float*, float*, const void*, const void*, const float*,
+                                   const CausalConvolutionSize& size) override {
+    add(KernelKind::kCausalConvolutionBackward, {size.batch, size.sequence, size.channels, size.taps});
+  }
+  void state_space_forward(void*, const void*, const void*, float*, const StateSpaceParameters&,
+                           const StateSpaceSize& size) override {
+    states(KernelKind::kStateSpaceForward, size);
+  }
+  void state_space_backward(void*, void*, float*, const StateSpaceGradients&, const void*, const StateSpaceParameters&,
+                            const StateSpaceSize& size) override {
+    states(KernelKind::kStateSpaceBackward, size);
+  }
+  void gated_norm_forward(void*, float*, const void*, const void*, const float*, const GatedNormSize& size,
+                          float) override {
+    add(KernelKind::kGatedNormForward, {size.rows, size.columns, size.groups});
+  }
+  void gated_norm_backward(void*, void*, float*, const void*, const void*, const float*, const float*,
+                           const GatedNormSize& size) override {
+    add(KernelKind::kGatedNormBackward, {size.rows, size.columns, size.groups});
+  }
+
  private:
   static std::int64_t is_layer_norm(const DeviceNorm& norm) { return norm.mean != nullptr ? 1 : 0; }
   /// Rows of an expert, where all have as many.
@@ -240,6 +265,9 @@ class NotedKernels final : public DeviceKernels {
   }
   void router(const RouterProduct& size, GemmForm form) {
     add(KernelKind::kRouterProduct, {size.tokens, size.experts, size.hidden, static_cast<std::int64_t>(form)});
+  }
+  void states(KernelKind kind, const StateSpaceSize& size) {
+    add(kind, {size.batch, size.sequence, size.heads, size.head_size, size.groups, size.state_size, size.chunk});
   }
   void attention(KernelKind kind, const AttentionSize& size) {
     add(kind, {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});

@@ -162,8 +162,14 @@ TEST_CASE("context and expert degrees need sizes that they divide, and experts a
   CHECK(conflict("ep=3,dp=2", 2).find("2 ranks") != std::string::npos);
   training.stack.reset();
   CHECK(conflict("ep=2,dp=2", 2) == "none");
-  CHECK(conflict("tp=2", 2) ==
-        "Plumb's own executor divides every expert over the tensor group: give etp=2, or name a framework's stack");
+  CHECK(
+      conflict("tp=2", 2) ==
+      "Plumb's own executor has no two tensor ranks with the same experts: give ep a multiple of 2, or etp=2, or name "
+      "a framework's stack");
+  CHECK(conflict("tp=2,ep=2", 2) == "none");
+  CHECK(conflict("tp=2,etp=4,dp=2", 4) ==
+        "etp=4 does not divide tp=2, and in Plumb's own executor tensor ranks share experts: give a divisor of 2, or "
+        "name a framework's stack");
   CHECK(conflict("tp=2,etp=2,dp=2,ep=2", 4) == "none");
   CHECK(conflict("tp=2,etp=2,ep=2", 2).find("ep=2 times etp=2 is 4") != std::string::npos);
   model.expert_ffn = 63;
@@ -201,7 +207,8 @@ TEST_CASE("a group that shares state divides the replicas, and holds whole group
   CHECK(conflict("dp=8,zero=0,shard=4").find("zero=0 divides nothing") != std::string::npos);
   CHECK(conflict("dp=8,zero=3,shard=2,ep=4").find("a multiple of 4") != std::string::npos);
   training.stack.reset();
-  CHECK(conflict("dp=8,zero=3,shard=4").find("name a framework's stack") != std::string::npos);
+  CHECK(conflict("dp=8,zero=3,shard=4") == "none");  // in Plumb's own executor
+  CHECK(conflict("dp=8,zero=3,shard=1").find("shard=1 divides nothing") != std::string::npos);
 }
 
 }  // namespace plumb::test

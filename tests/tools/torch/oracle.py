@@ -55,13 +55,17 @@ def standard_normal(*key):
     return (numpy.sqrt(-2 * numpy.log(radius)) * numpy.cos(2 * math.pi * angle)).astype(numpy.float32)
 
 
+def uniform_share(*key):
+    return (counter_random(*key) >> words(32)).astype(float) / 2**32
+
+
 def dropped(step, layer, first_sample, shape, probability):
     samples = numpy.arange(first_sample, first_sample + shape[0])[:, None]
     bits = counter_random(DROPOUT, SEED, step, layer, 0, samples, 0, numpy.arange(shape[1])[None, :])
     return (bits >> words(40)).astype(numpy.float32) / numpy.float32(2**24) < numpy.float32(probability)
 
 
-# Layers: parameters as [(shape, deviation or constant)], and a forward ------------------------------------------------
+# Layers: parameters as [(shape, deviation, constant or function of uniform numbers)], and a forward -------------------
 
 class Place:
     """The step and the micro-batch that are computed."""
@@ -76,6 +80,10 @@ def normal(shape, deviation, layer=None):
 
 def constant(width, value):
     return {"shape": [width], "value": value}
+
+
+def drawn(width, value_of):
+    return {"shape": [width], "value_of": value_of}
 
 
 def matrix(rows, columns, experts=None):
@@ -147,9 +155,9 @@ def swiglu(x, up, down, up_bias=0, down_bias=0):
     return (nn.silu(gate) * value) @ down.T + down_bias
 
 
-def mixture(x, probabilities, picks, expert):
-    """Sums what each token's most probable experts make of it, by their probabilities over the picks' sum."""
-    weights, chosen = probabilities.topk(picks, -1)
+def mixture(probabilities, chosen, expert):
+    """Sums what the chosen experts make of each token, by their probabilities over the picks' sum."""
+    weights = probabilities.gather(-1, chosen)
     weights = torch.zeros_like(probabilities).scatter(-1, chosen, weights / weights.sum(-1, keepdim=True))
     return sum(weights[..., e:e + 1] * expert(e) for e in range(probabilities.shape[-1]))
 
@@ -190,18 +198,21 @@ class Block:
 
 class DeepSeekBlock:
     """A block of DeepSeek-V3 (DeepSeek-AI 2024): latent attention, a router with a sigmoid for each expert, and a
-    shared expert. Keys of all heads share their turned channels."""
+    shared expert. Keys of all heads share their turned channels. Picks follow the probabilities plus a bias (section
+    2.1.2), which sinks by the rate after a step in which its expert had more than its share of the picks, and rises
+    after one in which it had less."""
     HIDDEN, HEADS, SIZE, TURNED, QUERY_RANK, KV_RANK, VALUE = 16, 4, 6, 2, 10, 8, 5
     EXPERTS, PICKS, FFN, SHARED = 4, 2, 12, 8
 
-    def __init__(self):
+    def __init__(self, rate):
+        self.rate, self.loads = rate, torch.zeros(self.EXPERTS)
         h, a, own = self.HIDDEN, self.HEADS, self.SIZE - self.TURNED
         self.parameters = [constant(h, 1.0), matrix(self.QUERY_RANK, h), constant(self.QUERY_RANK, 1.0),
                            matrix(a * self.SIZE, self.QUERY_RANK), matrix(self.KV_RANK + self.TURNED, h),
                            constant(self.KV_RANK, 1.0), matrix(a * (own + self.VALUE), self.KV_RANK),
                            matrix(h, a * self.VALUE), constant(h, 1.0), matrix(self.EXPERTS, h),
-                           matrix(2 * self.FFN, h, self.EXPERTS), matrix(h, self.FFN, self.EXPERTS),
-                           matrix(2 * self.SHARED, h), matrix(h, self.SHARED)]
+                           constant(self.EXPERTS, 0.0), matrix(2 * self.FFN, h, self.EXPERTS),
+                           matrix(h, self.FFN, self.EXPERTS), matrix(2 * self.SHARED, h), matrix(h, self.SHARED)]
 
     def forward(self, x, p, place, data):
         own, heads = self.SIZE - self.TURNED, lambda y: y.reshape(y.shape[0], SEQUENCE, self.HEADS, -1).transpose(1, 2)
@@ -213,8 +224,20 @@ class DeepSeekBlock:
         shared = rotated(shared[:, None]).expand(-1, self.HEADS, -1, -1)
         x = x + attended(torch.cat([q, rotated(turned)], -1), torch.cat([k, shared], -1), v) @ p[7].T
         y = rms(x, p[8])
-        routed = mixture(y, torch.sigmoid(y @ p[9].T), self.PICKS, lambda e: swiglu(y, p[10][e], p[11][e]))
-        return x + routed + swiglu(y, p[12], p[13])
+        probabilities = torch.sigmoid(y @ p[9].T)
+        chosen = (probabilities + p[10]).topk(self.PICKS, -1).indices
+        self.loads += torch.bincount(chosen.reshape(-1), minlength=self.EXPERTS)
+        return x + mixture(probabilities, chosen, lambda e: swiglu(y, p[11][e], p[12][e])) + swiglu(y, p[13], p[14])
+
+    def excess(self, p):
+        """Returns by how much each expert's picks of the step are more than its share, times the number of experts, in
+        the place of the gradient that the bias has not."""
+        return [self.EXPERTS * self.loads - self.loads.sum() if q is p[10] else q.grad for q in p]
+
+    @torch.no_grad()
+    def end_step(self, p):
+        p[10] -= self.rate * (self.loads - self.loads.mean()).sign()
+        self.loads.zero_()
 
 
 class OssBlock:
@@ -236,7 +259,46 @@ class OssBlock:
         y = norm("rms", x, [p[6]])
         ups, downs = p[10].reshape(self.EXPERTS, -1), p[12].reshape(self.EXPERTS, -1)
         expert = lambda e: swiglu(y, p[9][e], p[11][e], ups[e], downs[e])
-        return x + mixture(y, (y @ p[7].T + p[8]).softmax(-1), self.PICKS, expert)
+        probabilities = (y @ p[7].T + p[8]).softmax(-1)
+        return x + mixture(probabilities, probabilities.topk(self.PICKS, -1).indices, expert)
+
+
+class Mamba2Block:
+    """A block of Mamba-2 (Dao & Gu 2024). The state space is computed in its quadratic form (equation 16), as one product
+    like attention, whose scores the decays between two tokens weigh."""
+    HIDDEN, HEADS, SIZE, STATE, GROUPS, TAPS = 16, 4, 6, 5, 2, 3
+
+    def __init__(self):
+        inner, shared = self.HEADS * self.SIZE, 2 * self.GROUPS * self.STATE
+        decay_log = lambda share: numpy.log(1 + 15 * share)
+        step_bias = lambda share: numpy.log(numpy.expm1(0.001 * 100 ** share))
+        self.parameters = [constant(self.HIDDEN, 1.0), matrix(2 * inner + shared + self.HEADS, self.HIDDEN),
+                           matrix(inner + shared, self.TAPS), constant(inner + shared, 0.0),
+                           drawn(self.HEADS, decay_log), drawn(self.HEADS, step_bias), constant(self.HEADS, 1.0),
+                           constant(inner, 1.0), matrix(self.HIDDEN, inner)]
+
+    def states(self, x, b, c, step, decay_log, skip):
+        """Returns y [batch, sequence, heads, size] for x of that shape, b and c [batch, sequence, groups, state], and
+        step [batch, sequence, heads]."""
+        b, c = (y.repeat_interleave(self.HEADS // self.GROUPS, 2) for y in (b, c))
+        logs = (-decay_log.exp() * step).cumsum(1)
+        between = (logs[:, :, None] - logs[:, None]).permute(0, 3, 1, 2)  # [batch, heads, to, from]
+        seen = torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool).tril()
+        scores = torch.einsum("bihn,bjhn->bhij", c, b) * between.masked_fill(~seen, -math.inf).exp()
+        return torch.einsum("bhij,bjhp->bihp", scores, step[..., None] * x) + skip[:, None] * x
+
+    def forward(self, x, p, place, data):
+        gain, into, taps, taps_bias, decay_log, step_bias, skip, mixer_gain, out = p
+        inner, shared = self.HEADS * self.SIZE, self.GROUPS * self.STATE
+        z, xbc, step = (norm("rms", x, [gain]) @ into.T).split([inner, inner + 2 * shared, self.HEADS], -1)
+        padded = nn.pad(xbc.transpose(1, 2), [self.TAPS - 1, 0])
+        xbc = nn.silu(nn.conv1d(padded, taps[:, None], taps_bias, groups=inner + 2 * shared)).transpose(1, 2)
+        heads, b, c = (y.reshape(*y.shape[:2], count, -1) for y, count in
+                       zip(xbc.split([inner, shared, shared], -1), [self.HEADS, self.GROUPS, self.GROUPS]))
+        y = self.states(heads, b, c, nn.softplus(step + step_bias), decay_log, skip).reshape(*x.shape[:2], inner)
+        gated = (y * nn.silu(z)).reshape(*x.shape[:2], self.GROUPS, -1)
+        normed = norm("rms", gated, [mixer_gain.reshape(self.GROUPS, -1)]).reshape(*x.shape[:2], inner)
+        return x + normed @ out.T
 
 
 class Input:
@@ -399,6 +461,9 @@ def initial(layer_number, number, parameter):
     if "value" in parameter:
         return torch.full(parameter["shape"], parameter["value"], requires_grad=True)
     elements = numpy.arange(math.prod(parameter["shape"]))
+    if "value_of" in parameter:
+        values = parameter["value_of"](uniform_share(WEIGHTS, SEED, layer_number, number, elements))
+        return torch.tensor(values.astype(numpy.float32).astype(float), requires_grad=True)
     values = numpy.float32(parameter["deviation"]) * standard_normal(WEIGHTS, SEED, layer_number, number, elements)
     return torch.tensor(values.astype(float).reshape(parameter["shape"]), requires_grad=True)
 
@@ -409,6 +474,10 @@ def summary(values):
     rounded = lambda value: float("%.7g" % value)
     return {"largest": rounded(flat.abs().max()), "norm": rounded(flat.norm()),
             "values": [rounded(flat[place]) for place in places]}
+
+
+def gradients_of(layer, parameters):
+    return layer.excess(parameters) if hasattr(layer, "excess") else [p.grad for p in parameters]
 
 
 def train(layers, data, make_optimizer, clip=0.0):
@@ -436,8 +505,12 @@ def train(layers, data, make_optimizer, clip=0.0):
         if clip > 0:
             torch.nn.utils.clip_grad_norm_(unique, clip)
         if step in (0, STEPS - 1):
-            result["gradients"].append([[summary(p.grad) for p in layer] for layer in weights])
+            result["gradients"].append([[summary(gradient) for gradient in gradients_of(layer, parameters)]
+                                        for layer, parameters in zip(layers, weights)])
         optimizer.step()
+        for layer, parameters in zip(layers, weights):
+            if hasattr(layer, "end_step"):
+                layer.end_step(parameters)
     result["weights"] = [[None if i in getattr(layer, "weights_not_compared", []) else summary(p)
                           for i, p in enumerate(parameters)] for layer, parameters in zip(layers, weights)]
     return result
@@ -457,7 +530,7 @@ def gemma():
             [Head(16, "rms", False, softcap=0.2)])
 
 
-def mixtures(block):
+def decoder(block):
     return [Embedding(16, 0)] + [block() for _ in range(2)] + [Head(16, "rms", False)]
 
 
@@ -500,8 +573,10 @@ CASES = {
     "llama tied, Lion": lambda: train(llama(True), Text(), lion),
     "llama tied, SGD, clipped": lambda: train(llama(True), Text(), sgd, clip=0.5),
     "gemma, AdamW": lambda: train(gemma(), Text(), adamw),
-    "deepseek, AdamW": lambda: train(mixtures(DeepSeekBlock), Text(), adamw),
-    "gpt-oss, AdamW": lambda: train(mixtures(OssBlock), Text(), adamw),
+    "deepseek, AdamW": lambda: train(decoder(lambda: DeepSeekBlock(0.001)), Text(), adamw),
+    "deepseek with fast biases, AdamW": lambda: train(decoder(lambda: DeepSeekBlock(0.125)), Text(), adamw),
+    "gpt-oss, AdamW": lambda: train(decoder(OssBlock), Text(), adamw),
+    "mamba2, AdamW": lambda: train(decoder(Mamba2Block), Text(), adamw),
     "mlp, SGD": lambda: train(mlp(), Samples([32], 8), sgd),
     "mlp, AdamW": lambda: train(mlp(), Samples([32], 8), adamw),
     "alexnet-32, AdamW": lambda: train(alexnet(), Samples([32, 32, 3], 10), adamw),

@@ -49,7 +49,7 @@ StageMemory placed(const std::vector<Layer>& layers, const Division& division, s
   const DeviceStage stage({.layers = layers,
                            .tensor = {.ranks = division.tensor},
                            .context = {.ranks = division.context, .attention = division.attention},
-                           .experts = {.ranks = division.expert},
+                           .experts = {.ranks = division.expert, .tensor = {.ranks = division.tensor}},
                            .work = work,
                            .microbatches = 4,
                            .half = half,
@@ -64,6 +64,7 @@ std::vector<std::vector<Layer>> models() {
           with_dropout(untied(gpt_model(2))),
           llama_model(3),
           mixtral_model(3),
+          mamba2_model(),
           untied(shared_expert_model(2))};
 }
 

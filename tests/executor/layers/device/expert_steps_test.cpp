@@ -179,6 +179,18 @@ TEST_CASE("a device refuses routers with more picks than it can count") {
   CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("2^24 picks"), SpecError);
 }
 
+TEST_CASE("a device refuses experts that not all tensor ranks share, which the cpu runs") {
+  RunSpec spec = routing(mixtral_model(), "1f1b");
+  spec.grid.tensor = 2;
+  spec.grid.expert = 2;
+  spec.grid.expert_tensor = 1;
+  CHECK(run(spec).losses.size() == static_cast<std::size_t>(spec.steps));
+  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("give etp the degree of tp"), SpecError);
+  spec.grid.expert = 1;
+  spec.grid.expert_tensor = 2;
+  CHECK_NOTHROW(require_device_runnable(spec));
+}
+
 TEST_CASE("a device refuses sinks and the biases of routers and experts, which the cpu runs") {
   const RunSpec spec = one_rank(sink_model(1), 1);
   CHECK(run(spec).losses.size() == static_cast<std::size_t>(spec.steps));

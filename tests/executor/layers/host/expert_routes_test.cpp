@@ -13,11 +13,15 @@ struct Placed {
   friend bool operator==(const Placed&, const Placed&) = default;
 };
 
-Placed placed_picks(const Indices& picks, const ContextTokens& own, const RouteSize& size) {
+Placed placed_picks(const Indices& picks, const ContextTokens& own, const TokenRange& routed, const RouteSize& size) {
   Placed placed{Indices(static_cast<std::size_t>(size.sequences * own.count() * size.picks)),
                 Indices(static_cast<std::size_t>(size.experts))};
-  place_picks(placed.places, placed.rows, picks, own, size);
+  place_picks(placed.places, placed.rows, picks, own, routed, size);
   return placed;
+}
+
+Placed placed_picks(const Indices& picks, const ContextTokens& own, const RouteSize& size) {
+  return placed_picks(picks, own, {0, size.sequences * own.count()}, size);
 }
 
 // Picks of two sequences of four tokens, two picks a token among three experts.
@@ -65,6 +69,17 @@ TEST_CASE("what is dropped does not depend on where the tokens are") {
   Indices known = kPicks;
   for (const std::size_t first : {4UL, 12UL}) std::fill_n(known.begin() + static_cast<std::ptrdiff_t>(first), 4, -1);
   CHECK(placed_picks(known, {.first = {0, 2}}, size) == placed_picks(kPicks, {.first = {0, 2}}, size));
+}
+
+TEST_CASE(
+    "blocks of tokens that different ranks route drop together what one rank drops, and each has rows of its own") {
+  RouteSize size = kSize;
+  size.capacity = 2;
+  // Each of two blocks of four tokens has one sequence.
+  CHECK(placed_picks(kPicks, {.first = {0, 4}}, {0, 4}, size) ==
+        Placed{{0, 2, 1, 4, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, {2, 2, 1}});
+  CHECK(placed_picks(kPicks, {.first = {0, 4}}, {4, 4}, size) ==
+        Placed{{-1, -1, -1, -1, -1, -1, -1, -1, 4, 0, 5, 2, -1, 1, 3, -1}, {2, 2, 2}});
 }
 
 TEST_CASE("loads count all picks of a sequence, and spread picks are those of whole sequences") {

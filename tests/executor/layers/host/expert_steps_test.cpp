@@ -140,6 +140,7 @@ std::vector<std::int64_t> stashed(const TransformerLayer& block, int ranks, bool
     CpuStage stage(
         {.layers = {block},
          .groups = {.tensor = of_tensor_group ? &group : nullptr, .expert = of_tensor_group ? nullptr : &group},
+         .expert_tensor = of_tensor_group ? ranks : 1,
          .microbatch = 2,
          .sequence = 8,
          .text = text,

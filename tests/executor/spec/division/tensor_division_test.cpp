@@ -13,7 +13,7 @@ TEST_CASE("the ranks' shares are disjoint, cover the whole parameter and have th
                                HeadLayer{.vocab = 33, .hidden = 16, .norm = NormKind::kLayerNorm}};
   for (const Layer& layer : layers) {
     const std::vector<ParameterTensor> whole = layer_parameters(layer);
-    const std::vector<ParameterTensor> share = layer_parameters(divide_layer(layer, 2));
+    const std::vector<ParameterTensor> share = layer_parameters(divide_layer(layer, 2, 2));
     for (std::size_t parameter = 0; parameter < whole.size(); ++parameter) {
       CAPTURE(whole[parameter].name);
       std::multiset<std::int64_t> taken;
@@ -44,8 +44,8 @@ TEST_CASE("experts are whole on the ranks that have them, and divided by tensor 
     for (int expert = 0; expert < 2; ++expert)
       for (int rank = 0; rank < 2; ++rank) {
         std::int64_t local = 0;
-        for (const ElementRun& run :
-             element_runs(layer, parameter, {.ranks = 2, .rank = rank}, {.ranks = 2, .rank = expert})) {
+        for (const ElementRun& run : element_runs(layer, parameter, {.ranks = 2, .rank = rank},
+                                                  {.ranks = 2, .rank = expert, .tensor = {.ranks = 2, .rank = rank}})) {
           CHECK(run.local == local);
           local += run.count;
           for (std::int64_t i = 0; i < run.count; ++i) {
@@ -59,8 +59,14 @@ TEST_CASE("experts are whole on the ranks that have them, and divided by tensor 
     CHECK(static_cast<std::int64_t>(taken.size()) == element_count(whole[parameter]));
   }
   REQUIRE(whole[5].name == "experts.gate_up.weight");  // 4 experts, 12 gates and 12 ups
-  const std::vector<ElementRun> runs = element_runs(layer, 5, {.ranks = 2, .rank = 1}, {.ranks = 2, .rank = 1});
+  const std::vector<ElementRun> runs =
+      element_runs(layer, 5, {.ranks = 2, .rank = 1}, {.ranks = 2, .rank = 1, .tensor = {.ranks = 2, .rank = 1}});
   CHECK(runs[1].whole == (2 * 24 + 18) * 16);
+  // Tensor ranks that do not share experts have theirs whole.
+  const std::vector<ElementRun> alone = element_runs(layer, 5, {.ranks = 2, .rank = 1}, {.ranks = 2, .rank = 1});
+  REQUIRE(alone.size() == 1);
+  CHECK(alone[0].whole == 2 * 24 * 16);
+  CHECK(alone[0].count == 2 * 24 * 16);
 }
 
 TEST_CASE("heads of queries, keys and values stay together, and so do a channel's gate and up") {
@@ -97,8 +103,8 @@ TEST_CASE("ranks that share a kv head have the same rows, of which the first is 
   const Layer layer = llama_block();  // 4 heads, 2 kv heads of 4 channels
   CHECK(kv_sharers(layer, 2) == 1);
   CHECK(kv_sharers(layer, 4) == 2);
-  CHECK(why_not_divisible(layer, 4).empty());
-  CHECK(std::get<TransformerLayer>(divide_layer(layer, 4)).kv_heads == 1);
+  CHECK(why_not_divisible(layer, 4, 4).empty());
+  CHECK(std::get<TransformerLayer>(divide_layer(layer, 4, 4)).kv_heads == 1);
   for (int rank = 0; rank < 4; ++rank) {
     const std::vector<ElementRun> runs = element_runs(layer, 1, {.ranks = 4, .rank = rank});
     REQUIRE(runs.size() == 3);
@@ -122,18 +128,18 @@ TEST_CASE("a row-parallel matrix is divided by columns") {
 }
 
 TEST_CASE("what cannot be divided is said with its numbers") {
-  CHECK(why_not_divisible(llama_block(), 2).empty());
+  CHECK(why_not_divisible(llama_block(), 2, 2).empty());
   TransformerLayer block = llama_block();
   block.heads = block.kv_heads = 6;
-  CHECK(why_not_divisible(block, 4).starts_with("6 heads cannot be divided over 4 tensor ranks"));
+  CHECK(why_not_divisible(block, 4, 4).starts_with("6 heads cannot be divided over 4 tensor ranks"));
   block.heads = 12;
-  CHECK(why_not_divisible(block, 4) ==
+  CHECK(why_not_divisible(block, 4, 4) ==
         "6 kv heads cannot be divided over 4 tensor ranks; choose a tensor degree that divides them");
   block = llama_block();
   block.ffn = 25;
-  CHECK(why_not_divisible(block, 2).starts_with("25 ffn channels"));
-  CHECK(why_not_divisible(block, 1).empty());
-  CHECK(why_not_divisible(HeadLayer{.vocab = 3, .hidden = 4}, 4) ==
+  CHECK(why_not_divisible(block, 2, 2).starts_with("25 ffn channels"));
+  CHECK(why_not_divisible(block, 1, 1).empty());
+  CHECK(why_not_divisible(HeadLayer{.vocab = 3, .hidden = 4}, 4, 4) ==
         "a vocabulary of 3 tokens is less than 4 tensor ranks");
 }
 

@@ -34,6 +34,17 @@ std::vector<Layer> wide_mixture() {
   return wide(mixtral_model(2));
 }
 
+/// Returns blocks like DeepSeek's, whose experts drop picks, with four heads and dropout.
+std::vector<Layer> with_four_heads() {
+  std::vector<Layer> model = with_dropout(shared_expert_model(2));
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) {
+      block->heads = 4;
+      block->head_size = 4;
+    }
+  return model;
+}
+
 }  // namespace
 
 TEST_CASE("experts spread over replicas give the gradients of one rank") {
@@ -60,6 +71,54 @@ TEST_CASE("experts spread over context ranks, with experts that tensor ranks div
         spec.context_attention = attention;
         CHECK(worst_difference(gradients_of(spec), gradients_of(alone_on_one_rank(model, 4))) <= 1e-5);
       }
+}
+
+TEST_CASE("tensor ranks that have different experts, or share them in pairs, give the gradients of one rank") {
+  struct Division {
+    ProcessGrid grid;
+    bool sequence_parallel = false;
+  };
+  const Division divisions[] = {{{.tensor = 2, .expert = 2, .expert_tensor = 1}},
+                                {{.tensor = 2, .expert = 2, .expert_tensor = 1}, true},
+                                {{.tensor = 2, .expert = 2, .expert_tensor = 1, .data = 2}},
+                                {{.tensor = 2, .expert = 4, .expert_tensor = 1, .data = 2}, true},
+                                {{.tensor = 2, .context = 2, .expert = 4, .expert_tensor = 1}, true},
+                                {{.tensor = 4, .expert = 4, .expert_tensor = 1}},
+                                {{.tensor = 4, .expert = 2, .expert_tensor = 2}, true}};
+  for (const std::vector<Layer>& model : {wide_mixture(), wide(sink_model(2)), wide(with_four_heads())})
+    for (const Division& division : divisions) {
+      CAPTURE(division.grid.tensor);
+      CAPTURE(division.grid.context);
+      CAPTURE(division.grid.data);
+      CAPTURE(division.grid.expert);
+      const int microbatches = 4 / division.grid.data;
+      RunSpec spec = spec_over(model, "naive", {.ranks = 1, .microbatches = microbatches}, division.grid);
+      spec.sequence_parallel = division.sequence_parallel;
+      CHECK(worst_difference(gradients_of(spec), gradients_of(alone_on_one_rank(model, 4))) <= 1e-5);
+    }
+}
+
+TEST_CASE("whole experts on tensor ranks go with slices, sharded state, recomputation and clipping") {
+  const std::vector<Layer> model = with_dropout(shared_expert_model());
+  RunSpec alone = alone_on_one_rank(model, 8);
+  alone.clip_norm = 0.5;
+  alone.steps = 4;
+  const std::vector<double> expected = run(alone).losses;
+  const ProcessGrid grid{.tensor = 2, .expert = 2, .expert_tensor = 1, .data = 2};
+  for (const char* name : {"1f1b", "zb-h1", "seq1f1b"})
+    for (const int zero : {0, 1, 3}) {
+      CAPTURE(name);
+      CAPTURE(zero);
+      ScheduleParameters shape{.ranks = 2, .microbatches = 4};
+      if (std::string_view(name) == "seq1f1b") shape.slices = 2;
+      RunSpec spec = spec_over(model, name, shape, grid, zero);
+      spec.rebuild = zero > 0 ? Recompute::kStage : Recompute::kNone;
+      spec.clip_norm = 0.5;
+      spec.steps = 4;
+      const std::vector<double> losses = run(spec).losses;
+      for (std::size_t step = 0; step < losses.size(); ++step)
+        CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
+    }
 }
 
 TEST_CASE("experts go with every kind of schedule, with slices, sharded state and recomputation") {
@@ -168,11 +227,15 @@ TEST_CASE("spread experts give the same bits every time, and checkpoints that an
   on.resume = std::make_shared<const TrainingState>(state);
   CHECK(run(on, {.capture_weights = true}).weights == first.weights);
   RunSpec elsewhere = alone_on_one_rank(model, 4);
-  elsewhere.steps = 4;
-  elsewhere.resume = on.resume;
-  const std::vector<double> losses = run(elsewhere).losses;
-  for (std::size_t step = 0; step < 2; ++step)
-    CHECK(losses[step] == doctest::Approx(first.losses[2 + step]).epsilon(1e-5));
+  RunSpec on_tensor_ranks =
+      spec_over(model, "naive", {.ranks = 1, .microbatches = 4}, {.tensor = 2, .expert = 2, .expert_tensor = 1});
+  for (RunSpec* other : {&elsewhere, &on_tensor_ranks}) {
+    other->steps = 4;
+    other->resume = on.resume;
+    const std::vector<double> losses = run(*other).losses;
+    for (std::size_t step = 0; step < 2; ++step)
+      CHECK(losses[step] == doctest::Approx(first.losses[2 + step]).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("experts that cannot be spread are refused in one sentence") {
@@ -183,6 +246,13 @@ TEST_CASE("experts that cannot be spread are refused in one sentence") {
                        SpecError);
   CHECK_THROWS_WITH_AS(run(spec_over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 3})),
                        "2 expert ranks do not divide the 3 replicas times 1 context ranks; choose a degree that does",
+                       SpecError);
+  CHECK_THROWS_WITH_AS(run(spec_over(mixtral_model(2), "naive", shape, {.tensor = 2, .expert_tensor = 1, .data = 2})),
+                       "1 expert ranks put the same experts on some of 2 tensor ranks, 1 of which share an expert; "
+                       "choose a multiple of 2",
+                       SpecError);
+  CHECK_THROWS_WITH_AS(run(spec_over(mixtral_model(2), "naive", shape, {.tensor = 2, .expert_tensor = 3})),
+                       "3 ranks share an expert, which do not divide the 2 tensor ranks; choose a degree that does",
                        SpecError);
   RunSpec quantised = spec_over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 2});
   quantised.optimizer = AdamW8Bit{};

@@ -61,6 +61,27 @@ TEST_CASE("a weight gradient gathers the output's gradient for a shared expert a
   CHECK(exchanges_of(layer_program(shared, divided), Pass::kWeightGrad).size() == 4);
 }
 
+TEST_CASE("tensor ranks that do not share experts route all picks, and bring their part of the rows to them") {
+  const LayerWork whole{.microbatch = 2,
+                        .sequence = 16,
+                        .tensor_parallel = 2,
+                        .sequence_parallel = true,
+                        .experts = {.parallel = 4, .tensor = 1}};
+  const LayerProgram program = layer_program(small_mixture(), whole);
+  const std::vector<Exchange> forward = of_experts(program, Pass::kForward);
+  REQUIRE(forward.size() == 3);
+  CHECK(forward[1].elements == kPicks / 2 * 128);
+  double flops = 0, shared_flops = 0;
+  for (const KernelCall& call : kernels_of(program, Pass::kForward))
+    if (call.kind == KernelKind::kGemm && call.shape[3] > 1) flops += call.flops;
+  LayerWork shared = whole;
+  shared.experts.tensor = 2;
+  for (const KernelCall& call : kernels_of(layer_program(small_mixture(), shared), Pass::kForward))
+    if (call.kind == KernelKind::kGemm && call.shape[3] > 1) shared_flops += call.flops;
+  CHECK(flops > 0);
+  CHECK(flops == shared_flops);  // half of the rows, or half of the channels
+}
+
 TEST_CASE("a device has room for the most rows that a router may send") {
   const LayerProgram program = layer_program(small_mixture(), kSpread, Machine::kDevice);
   const auto input = std::ranges::find(program.tensors, "expert input", &LayerTensor::name);
