@@ -46,9 +46,9 @@ TEST_CASE("every layout that lost has a reason, and the counts add up") {
   cluster.device.memory_bytes = std::int64_t{1} << 30;
   const SearchResult result = found_layouts(small_gpt(), cluster, kShortTraining, {}, {.keep = 3, .explain = true});
   REQUIRE(result.ranked.size() == 3);
-  CHECK(result.counts.enumerated == result.counts.too_large + result.counts.simulated + result.counts.outrun);
+  CHECK(result.counts.priced == result.counts.too_large + result.counts.simulated + result.counts.outrun);
   CHECK(result.counts.conflicts == std::ssize(result.conflicts));
-  CHECK(std::ssize(result.losers) == result.counts.enumerated - std::ssize(result.ranked));
+  CHECK(std::ssize(result.losers) == result.counts.priced - std::ssize(result.ranked));
   std::int64_t too_large = 0;
   for (const Rejection& rejection : result.losers) {
     CHECK(!rejection.reason.empty());
@@ -131,7 +131,7 @@ TEST_CASE("the same question has the same answer on any number of threads, also 
         found_layouts(small_gpt(), round_cluster(8), kShortTraining, {},
                       {.threads = threads, .explain = true, .most_evaluations = most_evaluations});
     const SearchCounts& counts = result.counts;
-    std::string all = fmt::format("{} {} {} {} {}", counts.opened, counts.enumerated, counts.evaluations, counts.priced,
+    std::string all = fmt::format("{} {} {} {} {}", counts.opened, counts.priced, counts.evaluations, counts.too_large,
                                   counts.simulated);
     if (result.stopped_at) all += fmt::format(", stopped at {}", *result.stopped_at);
     for (std::size_t row = 0; row < result.ranked.size(); ++row) {
@@ -146,6 +146,30 @@ TEST_CASE("the same question has the same answer on any number of threads, also 
     CAPTURE(most_evaluations);
     const std::string once = text(1, most_evaluations);
     for (const int threads : {1, 2, 5}) CHECK(text(threads, most_evaluations) == once);
+  }
+}
+
+TEST_CASE("a wide space has the same answer on any number of threads, also where a budget ends the search") {
+  LayoutSpace space = parse_layout_space("pp=2|4,mbs=1|2,zero=1");
+  space.wide = true;
+  ClusterSpec cluster = round_cluster(8);
+  cluster.host = preset_cluster("a100:8").host;
+  cluster.device.memory_bytes = std::int64_t{600} << 20;
+  const auto text = [&](int threads, std::int64_t most_evaluations) {
+    Pricing pricing(small_gpt(), cluster, kShortTraining);
+    const SearchResult result =
+        search_layouts(pricing, space, {.threads = threads, .keep = 3, .most_evaluations = most_evaluations});
+    std::string all = fmt::format("{} {}", result.counts.evaluations, result.stopped_at.value_or(0));
+    for (std::size_t row = 0; row < result.ranked.size(); ++row) {
+      all += fmt::format(" {} {}", to_text(result.ranked[row].layout), result.values[row]);
+      for (const Layout& variant : result.variants[row]) all += to_text(variant);
+    }
+    return all;
+  };
+  for (const std::int64_t most_evaluations : {0, 5, 40}) {
+    CAPTURE(most_evaluations);
+    const std::string once = text(1, most_evaluations);
+    for (const int threads : {2, 5}) CHECK(text(threads, most_evaluations) == once);
   }
 }
 

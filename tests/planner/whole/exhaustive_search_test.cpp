@@ -158,6 +158,54 @@ TEST_CASE("a search finds how many layers of a stage are best rebuilt, as simula
   CHECK(rebuilt.size() > 2);  // none or all, and some in between
 }
 
+TEST_CASE("the rows of a wide space are those that simulating every layout finds, on random spaces") {
+  std::mt19937 random(27);
+  const auto any = [&](auto... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+  };
+  int spaces = 0, unusual = 0, unheld = 0;
+  while (spaces < 12) {
+    ModelSpec model = small_gpt();
+    model.layers = any(4, 6);
+    TrainingSpec training{.global_batch = any(8, 12), .sequence = any(128, 256)};
+    if (any(0, 1) == 1) {
+      training.stack = StackSpec{.name = "any"};
+      training.stack->can.recompute_layers = training.stack->can.shard_groups = true;
+    }
+    ClusterSpec cluster = round_cluster(any(4, 8));
+    cluster.host = preset_cluster("a100:8").host;
+    cluster.device.memory_bytes = std::int64_t{any(250, 350, 500, 1200)} << 20;
+    Pricing pricing(model, cluster, training);
+    LayoutSpace space = parse_layout_space(any("pp=2,mbs=1,schedule=1f1b|zb-h1", "pp=2,mbs=1,schedule=interleaved",
+                                               "tp=2,zero=1|2,recompute=full", "dp=4,mbs=1,zero=1,sp=0"));
+    space.wide = true;
+    const std::vector<Layout> layouts = enumerate_layouts(pricing, space).layouts;
+    if (layouts.size() > 500) continue;
+    ++spaces;
+    CAPTURE(spaces);
+    CAPTURE(to_text(space));
+    LayoutSpace usual = space;
+    usual.wide = false;
+    const std::vector<TimedLayout> all = every_family(pricing, space);
+    for (const int keep : {1, 3}) {
+      CAPTURE(keep);
+      const SearchResult result = search_layouts(pricing, space, {.keep = keep});
+      REQUIRE(result.ranked.size() == std::min<std::size_t>(all.size(), static_cast<std::size_t>(keep)));
+      for (std::size_t row = 0; row < result.ranked.size(); ++row) {
+        CHECK(result.ranked[row].simulation.makespan == all[row].makespan);
+        CHECK(result.ranked[row].layout == all[row].layout);
+      }
+      const SearchResult practice = search_layouts(pricing, usual, {.keep = 1});
+      if (!result.ranked.empty())
+        unusual += practice.ranked.empty() || practice.ranked.front().layout != result.ranked.front().layout ? 1 : 0;
+      unheld += result.counts.priced < std::ssize(layouts) ? 1 : 0;
+    }
+  }
+  CHECK(unheld > 6);
+  CHECK(unusual > 2);  // besides the usual space
+}
+
 TEST_CASE("layouts whose micro-batches enter at both ends, or in overlapped pairs, lose no winner to their bound") {
   for (const std::string schedule : {"dualpipe", "dualpipev", "chimera", "forward-only"}) {
     CAPTURE(schedule);
@@ -174,21 +222,22 @@ TEST_CASE("layouts whose micro-batches enter at both ends, or in overlapped pair
   }
 }
 
-TEST_CASE("more rows are the same rows and others behind them, on ten larger questions") {
+TEST_CASE("more rows are the same rows and others behind them, on eleven larger questions") {
   struct Question {
     const char* model;
     const char* cluster;
     std::int64_t global_batch;
     const char* stack;
     const char* pins;
-    int rows = 25;
+    int rows = 100;
   };
   constexpr std::array kQuestions = {
-      Question{"llama-3-8b", "h100:16", 128, "nemo", "", 100},
-      Question{"llama-3-8b", "h100:16", 32, "torchtitan", "", 100},
-      Question{"llama-2-13b", "l40s:32", 256, "torchtitan", ""},
+      Question{"llama-3-8b", "h100:16", 128, "nemo", ""},
+      Question{"llama-3-8b", "h100:16", 32, "torchtitan", ""},
+      Question{"llama-2-13b", "l40s:32", 256, "torchtitan", "", 25},
+      Question{"llama-2-13b", "a100:32", 256, "megatron-deepspeed", ""},
       Question{"llama-2-7b", "a100:64", 256, "megatron-core", "mbs=1"},
-      Question{"llama-2-7b", "a100:32", 128, "fsdp", "", 100},
+      Question{"llama-2-7b", "a100:32", 128, "fsdp", ""},
       Question{"gpt3-175b", "a100:128", 128, "megatron-lm-2022", "mbs=1,sp=1"},
       Question{"gpt3-175b", "v100:512", 128, "megatron-lm-2021", "mbs=1"},
       Question{"mixtral-8x7b", "h100:32", 64, "nemo-moe", "mbs=1"},
