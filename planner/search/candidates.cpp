@@ -120,12 +120,9 @@ std::vector<Node> Candidates::take_steps(std::span<const Node> nodes) {
       continue;
     }
     const bool is_family = nodes[i].level == Level::kFamily;
-    std::vector<Branch>& branches = is_family ? families_ : cores_;
-    if (!branches[index].below) {
-      const IndexRange added = add(std::move(std::get<Opened>(steps[i])));  // which may move the branches
-      branches[index].below = added;
-    }
-    const IndexRange below = *branches[index].below;
+    Branch& branch = is_family ? families_[index] : cores_[index];  // which stays where it is
+    if (!branch.below) branch.below = add(std::move(std::get<Opened>(steps[i])));
+    const IndexRange below = *branch.below;
     for (std::size_t each = below.first; each < below.end; ++each)
       if (is_family || candidates_[each].known != Known::kOut)
         next.push_back(node_of(is_family ? Level::kCore : Level::kCandidate, each));

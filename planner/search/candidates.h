@@ -11,6 +11,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -178,8 +179,8 @@ class Candidates {
   FitAdvisor advisor_;
   WorkBounds work_;
   std::vector<Branch> families_;
-  std::vector<Branch> cores_;
-  std::vector<Candidate> candidates_;
+  std::deque<Branch> cores_;  // which grow without a copy of all
+  std::deque<Candidate> candidates_;
   Conflicts conflicts_;
   std::optional<std::int64_t> peak_limit_;
   SeenLayouts seen_;
