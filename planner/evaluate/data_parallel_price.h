@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "planner/evaluate/gradient_buckets.h"
-#include "planner/evaluate/priced_layout.h"
 #include "planner/price/collective/collective_price.h"
+#include "planner/price/pricing.h"
+#include "planner/spec/layout.h"
+#include "schedules/cost_table.h"
 
 namespace plumb { inline namespace planner {
 

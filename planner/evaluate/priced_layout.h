@@ -22,25 +22,15 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "planner/evaluate/stage_order.h"
 #include "planner/price/pricing.h"
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
 namespace plumb { inline namespace planner {
-
-/// The facts of an order that prices depend on, besides the places of its stages. They are the same for any number of
-/// micro-batches.
-struct StageOrder {
-  unsigned operations = 0;                ///< a bit for each Op that the order has
-  int parts = 1;                          ///< model parts
-  bool copies = false;                    ///< true if a model part has several stages
-  std::vector<std::pair<int, int>> hops;  ///< evaluate/pipeline_hops.h
-};
-StageOrder stage_order(const Schedule& schedule);
 
 struct StageLink {
   int source = 0;  ///< pipeline rank
@@ -63,13 +53,6 @@ struct PricedLayout {
 /// schedule.
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order);
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule);
-
-/// Returns the split that costs balance (partition/balanced_partition.h), whatever the rule of the layout's stack.
-/// `stages` are those of its order. The model has a layer for each part.
-const Partition& balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages);
-
-/// Returns the memory of one stage that holds all layers. The model is no layer graph, and its memory is that of tensors.
-StageMemory memory_of_all_layers(Pricing& pricing, const Layout& layout, BackwardForm backward);
 
 /// The prices by stage, as a simulation reads them.
 CostTable cost_table(const PricedLayout& priced);

@@ -5,6 +5,7 @@
 //   CandidateQueue waiting(candidates);
 //   while (const auto node = waiting.take_first()) waiting.push(candidates.take_steps({&*node, 1}));
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,8 +16,8 @@ namespace plumb { inline namespace planner {
 
 class CandidateQueue {
  public:
-  /// Has all families at first. Only layouts with those values count.
-  explicit CandidateQueue(const Candidates& candidates, LayoutRequest only = {});
+  /// Has all families at first, but for those above `most`.
+  explicit CandidateQueue(const Candidates& candidates, double most = std::numeric_limits<double>::infinity());
 
   void push(const Node& node);
   void push(std::span<const Node> nodes);
@@ -26,8 +27,6 @@ class CandidateQueue {
   std::optional<double> least() const;
 
  private:
-  const Candidates& candidates_;
-  LayoutRequest only_;
   std::vector<Node> waiting_;  // a heap, the least in front
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -111,24 +112,29 @@ std::vector<Node> Candidates::take_steps(std::span<const Node> nodes) {
       Learned& learned = std::get<Learned>(steps[i]);
       candidates_[index] = std::move(learned.candidate);
       if (learned.evaluation) evaluations_.emplace(index, std::move(*learned.evaluation));
+      if (learned.out && learned.out->shortfall) note_miss(index, *learned.out->shortfall);
       if (learned.out)
         out_.emplace(index, std::move(*learned.out));
-      else
+      else if (candidates_[index].value <= options_.most)
         next.push_back(node_of(Level::kCandidate, index));
       continue;
     }
     const bool is_family = nodes[i].level == Level::kFamily;
-    std::vector<Branch>& branches = is_family ? families_ : cores_;
-    if (!branches[index].below) {
-      const IndexRange added = add(std::move(std::get<Opened>(steps[i])));  // which may move the branches
-      branches[index].below = added;
-    }
-    const IndexRange below = *branches[index].below;
+    Branch& branch = is_family ? families_[index] : cores_[index];  // which stays where it is
+    if (!branch.below) branch.below = add(std::move(std::get<Opened>(steps[i])));
+    const IndexRange below = *branch.below;
     for (std::size_t each = below.first; each < below.end; ++each)
       if (is_family || candidates_[each].known != Known::kOut)
         next.push_back(node_of(is_family ? Level::kCore : Level::kCandidate, each));
   }
   return next;
+}
+
+void Candidates::note_miss(std::size_t index, const MemoryShortfall& shortfall) {
+  const auto lacks = [&](std::size_t of, std::int64_t bytes) { return std::tuple(bytes, candidates_[of].place); };
+  if (!nearest_miss_ ||
+      lacks(index, shortfall.missing_bytes) < lacks(*nearest_miss_, out_.at(*nearest_miss_).shortfall->missing_bytes))
+    nearest_miss_ = index;
 }
 
 Candidates::Step Candidates::step_with(const Node& node) {
@@ -141,9 +147,10 @@ Candidates::Step Candidates::step_with(const Node& node) {
 Candidates::Opened Candidates::open_family(const Branch& family) {
   Enumeration cores = tree_.cores(family.layout);
   Opened opened{.conflicts = std::move(cores.conflicts)};
+  std::uint32_t number = 0;
   for (Layout& core : cores.layouts) {
     Branch branch{.layout = std::move(core), .place = family.place, .value = family.value};
-    branch.place[1] = static_cast<std::uint32_t>(opened.cores.size());
+    branch.place[1] = number++;
     if (!order_) {
       const int rebuilt = branch.layout.recompute_layers > 0 ? tree_.fewest_rebuilt_layers(branch.layout) : 0;
       const LeastTimes least =
@@ -151,24 +158,31 @@ Candidates::Opened Candidates::open_family(const Branch& family) {
       branch.bound = least.step;
       branch.value = std::max(branch.value, options_.objective.bound(branch.layout, least));
     }
-    opened.cores.push_back(std::move(branch));
+    if (branch.value <= options_.most) opened.cores.push_back(std::move(branch));
   }
   return opened;
 }
 
 Candidates::Opened Candidates::open_core(const Branch& core) {
-  if (!options_.complete && !order_ && cannot_fit(core.layout)) return {.too_large = true};
+  std::vector<Offload> offloads = tree_.choices().offload();
+  if (!options_.complete && !order_)
+    std::erase_if(offloads, [&](const Offload& offload) { return cannot_fit(core.layout, offload); });
+  if (offloads.empty()) return {.seen = {.cores_too_large = 1}};
   Enumeration layouts = tree_.layouts(core.layout);
-  Opened opened{.conflicts = std::move(layouts.conflicts), .exists = !layouts.layouts.empty()};
+  Opened opened{.conflicts = std::move(layouts.conflicts), .seen = {.all = std::ssize(layouts.layouts)}};
+  Candidate candidate{.place = core.place, .time = core.bound, .value = core.value};
   for (Layout& layout : layouts.layouts) {
-    if (order_ && microbatches_of(pricing_.training(), layout) != order_->microbatches) continue;
-    Candidate candidate{.layout = std::move(layout),
-                        .place = core.place,
-                        .time = core.bound,
-                        .value = core.value,
-                        .known = order_ ? Known::kPrivate : Known::kWork};
-    candidate.place[2] = static_cast<std::uint32_t>(opened.candidates.size());
-    opened.candidates.push_back(std::move(candidate));
+    candidate.layout = std::move(layout);
+    if (std::ranges::find(offloads, candidate.layout.offload) == offloads.end()) {
+      ++opened.seen.too_large;
+    } else if (!order_) {
+      const Candidate priced = bounded(candidate, Known::kStages, bound_by_stages(candidate.layout));
+      if (priced.value <= options_.most) opened.candidates.push_back(priced);
+    } else if (microbatches_of(pricing_.training(), candidate.layout) == order_->microbatches) {
+      candidate.known = Known::kPrivate;
+      opened.candidates.push_back(candidate);
+    }
+    ++candidate.place[2];
   }
   return opened;
 }
@@ -176,8 +190,9 @@ Candidates::Opened Candidates::open_core(const Branch& core) {
 /// Adds what a branch was opened to, and returns where it stands.
 IndexRange Candidates::add(Opened opened) {
   conflicts_.add(std::move(opened.conflicts));
-  one_exists_ = one_exists_ || opened.exists;
-  if (opened.too_large) ++cores_too_large_;
+  seen_.all += opened.seen.all;
+  seen_.too_large += opened.seen.too_large;
+  seen_.cores_too_large += opened.seen.cores_too_large;
   const auto append = [](auto& all, auto& more) {
     const IndexRange range{.first = all.size(), .end = all.size() + more.size()};
     std::ranges::move(more, std::back_inserter(all));
@@ -193,9 +208,9 @@ IndexRange Candidates::add(Opened opened) {
   return opened.cores.empty() ? candidates : cores;
 }
 
-/// Returns true if no layout of the core fits, where all of them keep their state on the device.
-bool Candidates::cannot_fit(const Layout& core) {
-  if (tree_.choices().offload() != std::vector{Offload{}}) return false;
+/// True if no layout of the core that offloads as much fits, or each holds as much as peaks are limited to.
+bool Candidates::cannot_fit(Layout core, const Offload& offload) {
+  core.offload = offload;
   const std::int64_t peak = least_peak_bytes(pricing_, core, *skeletons_.find(core));
   return (peak_limit_ && peak >= *peak_limit_) ||
          memory_shortfall({peak}, pricing_.cluster().device, pricing_.memory_headroom(core)).has_value();
@@ -223,17 +238,15 @@ Candidates::Learned Candidates::learn_more(const Candidate& candidate) {
 
 Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   const Layout& layout = candidate.layout;
-  if (candidate.known == Known::kWork)
-    return {.candidate = bounded(candidate, Known::kStages, bound_by_stages(layout))};
   if (candidate.known == Known::kStages) {
     PricedLayout priced = advisor_.price(layout);
-    if (const auto shortfall = advisor_.shortfall_of(layout, priced))
+    const std::vector<std::int64_t> peaks = advisor_.held_bytes(layout, priced);
+    if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster().device, pricing_.memory_headroom(layout)))
       return {.candidate = candidate, .out = Out{.shortfall = shortfall}};
-    const std::int64_t peak_bytes = peak_limit_ ? advisor_.peak_bytes(layout, priced) : 0;
     const Evaluation sums = evaluate_sums(pricing_, layout, std::move(priced));
     Candidate learned =
         bounded(candidate, Known::kPrivate, {.step = sums.simulation.makespan, .busy = mean_busy(sums.simulation)});
-    learned.peak_bytes = peak_bytes;
+    learned.peak_bytes = std::ranges::max(peaks);
     learned.own_links_value = learned.value;
     return {.candidate = std::move(learned)};
   }

@@ -1,7 +1,8 @@
 #pragma once
 // The tree of a search (search/layout_tree.h), opened where the search looks, and what is known of the time of each of its
-// layouts. More is learned of a layout step by step: the work of its layers (search/work_bound.h), its priced stages
-// (search/bounds.h), its step with links of its own, and its step on shared links, as `plumb simulate` tells it. No time
+// layouts. Families and cores are bounded by the work of their layers (search/work_bound.h). When a core is opened, each
+// of its layouts is priced (search/bounds.h), and those that may be a row are held. More is learned of them step by step:
+// whether they fit, the step with links of their own, and the step on shared links, as `plumb simulate` tells it. No time
 // that comes later is less than one that comes before, and no layout below a family or a core takes less time than its
 // bound.
 //
@@ -10,6 +11,8 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -30,7 +33,6 @@ namespace plumb { inline namespace planner {
 
 /// Says what the time of a candidate is.
 enum class Known : std::uint8_t {
-  kWork,     ///< a bound by the work of its layers
   kStages,   ///< a bound by its priced stages
   kPrivate,  ///< its step where every transfer has its links to itself
   kShared,   ///< its step on shared links
@@ -46,8 +48,15 @@ struct Candidate {
   SimTime time{0};
   double value = 0;             ///< of the objective, as far as it is known
   double own_links_value = 0;   ///< the value where transfers have their links to themselves; 0: not known
-  std::int64_t peak_bytes = 0;  ///< that its fullest rank holds, as far as it is known where peaks are limited
-  Known known = Known::kWork;
+  std::int64_t peak_bytes = 0;  ///< that its fullest rank holds, as far as it is known
+  Known known = Known::kStages;
+};
+
+/// Layouts that were seen when their cores were opened.
+struct SeenLayouts {
+  std::int64_t all = 0;              ///< without conflict
+  std::int64_t too_large = 0;        ///< that cannot fit, and were not priced
+  std::int64_t cores_too_large = 0;  ///< cores that were not opened because none of their layouts can fit
 };
 
 /// Indices from `first` up to `end`.
@@ -78,7 +87,8 @@ struct Node {
 };
 
 struct CandidateOptions {
-  bool complete = true;  ///< false: a core whose layouts cannot fit (search/memory_bound.h) is not opened
+  bool complete = true;  ///< false: layouts that cannot fit (search/memory_bound.h) are not priced
+  double most = std::numeric_limits<double>::infinity();  ///< branches and layouts of a greater value are not kept
   SearchObjective objective;
   int threads = 0;  ///< that take steps side by side; 0: one for each core
 };
@@ -106,25 +116,26 @@ class Candidates {
   const std::vector<Rejection>& conflicts() const { return conflicts_.all(); }
   const LayoutSpace& space() const { return tree_.space(); }
   /// True if no core that was opened has a layout, of whatever number of micro-batches.
-  bool none_exists() const { return !one_exists_; }
+  bool none_exists() const { return seen_.all == 0; }
 
-  /// Returns how many cores were not opened because their layouts cannot fit.
-  std::int64_t cores_too_large() const { return cores_too_large_; }
-  /// From now on a core is not opened whose layouts all hold so much memory or more, and peaks are learned early.
+  const SeenLayouts& seen() const { return seen_; }
+  /// From now on a core is not opened whose layouts all hold so much memory or more.
   void limit_peak(std::int64_t bytes) { peak_limit_ = bytes; }
 
-  /// Returns how many steps were taken with candidates.
+  /// Returns how many steps were taken with candidates, each of which simulates one.
   std::int64_t evaluations() const { return evaluations_taken_; }
 
   /// Return the evaluation of a candidate that is kShared.
   const Evaluation& evaluation(std::size_t index) const { return evaluations_.at(index); }
   Evaluation take_evaluation(std::size_t index) { return std::move(evaluations_.extract(index).mapped()); }
 
-  /// Returns the shortfall of a candidate that is kOut; nothing where the hosts cannot hold what is offloaded, or the
-  /// schedule has no such order.
-  std::optional<MemoryShortfall> shortfall(std::size_t index) const { return out_.at(index).shortfall; }
   /// Returns why a candidate is kOut, and the nearest change with which it fits.
   std::string why_out(std::size_t index);
+
+  /// Returns the candidate that is kOut and lacks least memory; nothing if there is none.
+  std::optional<std::size_t> nearest_miss() const { return nearest_miss_; }
+  /// Returns the bytes that it lacks; 0 if there is none.
+  std::int64_t missing_bytes() const { return nearest_miss_ ? out_.at(*nearest_miss_).shortfall->missing_bytes : 0; }
 
  private:
   struct Out {
@@ -135,8 +146,7 @@ class Candidates {
     std::vector<Branch> cores;          ///< of a family
     std::vector<Candidate> candidates;  ///< of a core
     std::vector<Rejection> conflicts;
-    bool exists = false;     ///< a layout of a core does
-    bool too_large = false;  ///< a core is not opened
+    SeenLayouts seen;
   };
   struct Learned {
     Candidate candidate;
@@ -151,10 +161,11 @@ class Candidates {
   Opened open_family(const Branch& family);
   Opened open_core(const Branch& core);
   IndexRange add(Opened opened);
-  bool cannot_fit(const Layout& core);
+  bool cannot_fit(Layout core, const Offload& offload);
   Learned learn_more(const Candidate& candidate);
   Learned learn_step(const Candidate& candidate);
   LeastTimes bound_by_stages(const Layout& layout);
+  void note_miss(std::size_t index, const MemoryShortfall& shortfall);
   Candidate bounded(Candidate candidate, Known known, const LeastTimes& least) const;
   Evaluation on_shared_links(const Layout& layout);
   std::optional<std::string> host_conflict(const Evaluation& evaluation) const;
@@ -168,12 +179,12 @@ class Candidates {
   FitAdvisor advisor_;
   WorkBounds work_;
   std::vector<Branch> families_;
-  std::vector<Branch> cores_;
-  std::vector<Candidate> candidates_;
+  std::deque<Branch> cores_;  // which grow without a copy of all
+  std::deque<Candidate> candidates_;
   Conflicts conflicts_;
   std::optional<std::int64_t> peak_limit_;
-  bool one_exists_ = false;
-  std::int64_t cores_too_large_ = 0;
+  SeenLayouts seen_;
+  std::optional<std::size_t> nearest_miss_;
   std::int64_t evaluations_taken_ = 0;
   // By index:
   std::map<std::size_t, Evaluation> evaluations_;  ///< of those that are kShared

@@ -156,16 +156,11 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, co
   return memory_shortfall(held_bytes(layout, priced), pricing_.cluster().device, pricing_.memory_headroom(layout));
 }
 
-/// [rank] the bytes that are held at least.
 std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const PricedLayout& priced) {
   const HeldOrder& held = order_of_layout(layout).held.of(priced.kind_of_stage, [&] {
     return held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
   });
   return memory_in_issue_order(priced.kinds, held);
-}
-
-std::int64_t FitAdvisor::peak_bytes(const Layout& layout, const PricedLayout& priced) {
-  return std::ranges::max(held_bytes(layout, priced));
 }
 
 bool FitAdvisor::fits(const Layout& layout) {

@@ -29,8 +29,8 @@ class FitAdvisor {
   /// Returns price_layout() of the layout in its order, whose facts are worked out once for all layouts that share it.
   PricedLayout price(const Layout& layout);
 
-  /// Returns the bytes that the fullest rank of the layout holds at least (memory_in_issue_order).
-  std::int64_t peak_bytes(const Layout& layout, const PricedLayout& priced);
+  /// [rank] the bytes that the layout holds at least (memory_in_issue_order).
+  std::vector<std::int64_t> held_bytes(const Layout& layout, const PricedLayout& priced);
 
   /// Returns by how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does. `priced`
   /// are its prices where they are at hand.
@@ -52,7 +52,6 @@ class FitAdvisor {
   };
   Schedule order_that_shows(const Layout& layout) const;
   const OrderOfLayout& order_of_layout(const Layout& layout) const;
-  std::vector<std::int64_t> held_bytes(const Layout& layout, const PricedLayout& priced);
   bool fits(const Layout& layout);
   std::optional<std::string> changes_that_fit(const Layout& layout, const std::string& before, int count);
   std::string other_layout_or_cluster();

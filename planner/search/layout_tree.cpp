@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/layout_partition.h"
 #include "planner/search/stack_conflict.h"
 #include "planner/spec/framework_split.h"
 #include "schedules/error.h"

@@ -1,25 +1,20 @@
 #include "planner/search/memory_bound.h"
 
-#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/layout_memory.h"
 
 namespace plumb { inline namespace planner {
-namespace {
-
-bool has(const Skeleton& skeleton, Op op) {
-  return (skeleton.order.operations >> static_cast<unsigned>(op) & 1U) != 0;
-}
-
-}  // namespace
 
 std::int64_t least_peak_bytes(Pricing& pricing, const Layout& core, const Skeleton& skeleton) {
   const bool counted = pricing.graph() == nullptr && pricing.device_footprints(core) == nullptr &&
-                       skeleton.bound.backwards && !skeleton.order.copies && !has(skeleton, Op::kEvict) &&
-                       core.offload == Offload{};
+                       skeleton.bound.backwards && !skeleton.order.copies && !skeleton.order.has(Op::kEvict);
   if (!counted) return 0;
   const StageMemory all = memory_of_all_layers(
-      pricing, core, {.split = has(skeleton, Op::kInputGrad), .recompute_actions = has(skeleton, Op::kRecompute)});
-  const std::int64_t state = all.parameter_bytes + all.gradient_bytes + all.optimizer_bytes;
-  return (state + all.forward_bytes / core.chunks) / core.pipeline;
+      pricing, core,
+      {.split = skeleton.order.has(Op::kInputGrad), .recompute_actions = skeleton.order.has(Op::kRecompute)});
+  const std::int64_t state =
+      all.parameter_bytes + all.gradient_bytes + (core.offload.optimizer ? 0 : all.optimizer_bytes);
+  const std::int64_t activations = core.offload.activations ? 0 : all.forward_bytes / core.chunks;
+  return (state + activations) / core.pipeline;
 }
 
 }}  // namespace plumb::planner

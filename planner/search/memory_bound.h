@@ -9,11 +9,12 @@
 
 namespace plumb { inline namespace planner {
 
-/// Returns bytes that the fullest rank of every layout of the core holds, whatever the split. Let S be the state of all
+/// Returns bytes that the fullest rank of every layout of the core holds that offloads as much as `core`, whatever the
+/// split. Let S be the state of all
 /// layers and A the activations of a micro-batch in them. A rank holds the state of its v stages, and in the backward of
 /// one of them its activations, which are the mean of theirs or more for one stage. The fullest of p ranks holds the mean
 /// of the ranks or more: S / p + A / (p v). It is 0 for layer graphs, on devices of Plumb's own executor, and where an
-/// order has copies of stages, moves activations, or has no backwards.
+/// order has copies of stages, moves activations between ranks, or has no backwards. What is offloaded counts as nothing.
 std::int64_t least_peak_bytes(Pricing& pricing, const Layout& core, const Skeleton& skeleton);
 
 }}  // namespace plumb::planner

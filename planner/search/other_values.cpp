@@ -1,74 +1,97 @@
 #include "planner/search/other_values.h"
 
 #include <algorithm>
+#include <bit>
+#include <concepts>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "planner/search/candidate_queue.h"
+#include "planner/search/layout_tree.h"
+#include "planner/search/search.h"
+#include "planner/search/skeletons.h"
 #include "planner/spec/layout_keys.h"
 
 namespace plumb { inline namespace planner {
 namespace {
 
-/// Returns the best candidate with those values; nothing if none fits.
-std::optional<std::size_t> best_of(Candidates& candidates, const LayoutRequest& only) {
-  CandidateQueue waiting(candidates, only);
-  while (const auto first = waiting.take_first()) {
-    if (first->level == Level::kCandidate && candidates[first->index].known == Known::kShared) return first->index;
-    waiting.push(candidates.take_steps({&*first, 1}));
-  }
-  return std::nullopt;
+template <typename Value>
+using Found = std::vector<Value>;
+
+/// Adds a value that is not there yet.
+template <typename Value>
+void add(Found<Value>& found, const Value& value) {
+  if (std::find(found.begin(), found.end(), value) == found.end()) found.push_back(value);
 }
 
-/// Opens every family and core, so that all values are known.
-void open_all(Candidates& candidates) {
-  std::vector<Node> families;
-  for (std::size_t family = 0; family < candidates.families().size(); ++family)
-    families.push_back(candidates.node_of(Level::kFamily, family));
-  candidates.take_steps(candidates.take_steps(families));
+template <typename Value>
+void add_all(Found<Value>& found, const std::vector<Value>& values) {
+  for (const Value& value : values) add(found, value);
+}
+
+/// Returns the values that each key has in the layouts of the tree. No layout is held.
+LayoutKeys<Found> values_of(const LayoutTree& tree) {
+  LayoutKeys<Found> found;
+  const LayoutChoices& choices = tree.choices();
+  add_all(found.offload, choices.offload());
+  for (const Layout& family : tree.families().layouts) {
+    for (const Layout& core : tree.cores(family).layouts) {
+      visit_layout_keys<Found>([&](std::string_view, auto answer, auto values) { add(found.*values, core.*answer); });
+      add_all(found.shard, choices.shard(core));
+      add_all(found.group, choices.group(core));
+      add_all(found.bucket_mib, choices.bucket_mib(core));
+    }
+  }
+  return found;
+}
+
+/// Returns the values that are the given one alone. Numbers are bounded and not named, as names open what is usually
+/// closed.
+template <typename Value>
+Values<Value> only(const Value& value) {
+  if constexpr (std::integral<Value> && !std::is_same_v<Value, bool>)
+    return {.least = value, .most = value};
+  else
+    return {.named = {value}};
+}
+
+/// Leaves the values but `best`, in order; of many numbers the powers of two.
+template <typename Value>
+void leave_others(std::vector<Value>& values, const Value& best) {
+  constexpr std::size_t kMany = 16;
+  std::erase(values, best);
+  if constexpr (std::is_arithmetic_v<Value>) std::sort(values.begin(), values.end());  // flags have no ranges::sort
+  if constexpr (std::integral<Value> && !std::is_same_v<Value, bool>) {
+    if (values.size() > kMany)
+      std::erase_if(values, [](Value value) { return !std::has_single_bit(static_cast<std::uint64_t>(value)); });
+  }
 }
 
 }  // namespace
 
-std::vector<OtherValue> other_values(Candidates& candidates, std::size_t best) {
+std::vector<OtherValue> other_values(Pricing& pricing, const LayoutSpace& space, const Layout& best,
+                                     const std::function<SearchResult(const LayoutSpace& pinned)>& search) {
+  const Skeletons skeletons;
+  LayoutKeys<Found> found = values_of(LayoutTree(pricing, space, skeletons));
   std::vector<OtherValue> answers;
-  open_all(candidates);
-  const Layout of_best = candidates.layout(best);
-  visit_layout_keys<std::optional>([&](std::string_view key, auto member, auto question) {
-    auto values = std::vector{of_best.*member};
-    for (std::size_t index = 0; index < candidates.size(); ++index) {
-      const auto& value = candidates.layout(index).*member;
-      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
-    }
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(of_best.*member)>>)
-      std::sort(values.begin() + 1, values.end());
-    for (std::size_t other = 1; other < values.size(); ++other) {
-      LayoutRequest only;
-      only.*question = values[other];
-      const auto counts = [&](const Layout& layout) { return layout.*member == values[other]; };
-      OtherValue answer{.key = std::string(key), .value = value_text(values[other])};
-      if (const auto found = best_of(candidates, only)) {
-        answer.best = candidates.evaluation(*found);
+  visit_layout_keys<Found, Values>([&](std::string_view key, auto member, auto open, auto pins) {
+    leave_others(found.*open, best.*member);
+    for (const auto& value : found.*open) {
+      LayoutSpace pinned = space;
+      pinned.*pins = only<std::remove_cvref_t<decltype(best.*member)>>(value);
+      SearchResult of_value = search(pinned);
+      if (of_value.ranked.empty() && of_value.missing_bytes == 0) continue;
+      OtherValue answer{.key = std::string(key), .value = value_text(value), .missing_bytes = of_value.missing_bytes};
+      if (!of_value.ranked.empty()) {
+        answer.best = std::move(of_value.ranked.front());
         answer.best->lowered = {};
-      } else if (const auto closest = closest_of(candidates, counts)) {
-        answer.missing_bytes = candidates.shortfall(*closest)->missing_bytes;
+        answer.missing_bytes = 0;
       }
       answers.push_back(std::move(answer));
     }
   });
   return answers;
-}
-
-std::optional<std::size_t> closest_of(const Candidates& candidates, const std::function<bool(const Layout&)>& counts) {
-  std::optional<std::size_t> closest;
-  for (std::size_t index = 0; index < candidates.size(); ++index) {
-    if (candidates[index].known != Known::kOut || !counts(candidates.layout(index))) continue;
-    const auto shortfall = candidates.shortfall(index);
-    if (!shortfall) continue;
-    if (!closest || shortfall->missing_bytes < candidates.shortfall(*closest)->missing_bytes) closest = index;
-  }
-  return closest;
 }
 
 }}  // namespace plumb::planner

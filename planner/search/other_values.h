@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "planner/evaluate/evaluation.h"
+#include "planner/price/pricing.h"
 #include "planner/spec/layout.h"
+#include "planner/spec/layout_space.h"
 
 namespace plumb { inline namespace planner {
 
-class Candidates;
+struct SearchResult;
 
 /// The best layout with a value of a key that the best of all has not.
 struct OtherValue {
@@ -22,10 +24,10 @@ struct OtherValue {
   std::int64_t missing_bytes = 0;  ///< on the fullest rank of the closest layout, where none fits
 };
 
-/// Returns the answers by key and value. `best` is the index of the best of all.
-std::vector<OtherValue> other_values(Candidates& candidates, std::size_t best);
-
-/// Returns the index of the candidate of that kind that is kOut and lacks least memory; nothing if there is none.
-std::optional<std::size_t> closest_of(const Candidates& candidates, const std::function<bool(const Layout&)>& counts);
+/// Returns the answers by key and value. `best` is the best layout of the space, and `search` answers the best one of the
+/// same space with one value of a key. Of a key with many numbers, powers of two are taken. Values with which no layout
+/// exists are left out.
+std::vector<OtherValue> other_values(Pricing& pricing, const LayoutSpace& space, const Layout& best,
+                                     const std::function<SearchResult(const LayoutSpace& pinned)>& search);
 
 }}  // namespace plumb::planner

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -29,13 +30,13 @@ int restricted_keys(const LayoutSpace& space, const LayoutRequest& keys) {
 class Search {
  public:
   Search(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options, const std::optional<Schedule>& order,
-         bool complete)
+         bool complete, double most = std::numeric_limits<double>::infinity())
       : pricing_(pricing),
         options_(options),
         order_(order),
         candidates_(pricing, space, order,
-                    {.complete = complete, .objective = options.objective, .threads = options.threads}),
-        waiting_(candidates_) {}
+                    {.complete = complete, .most = most, .objective = options.objective, .threads = options.threads}),
+        waiting_(candidates_, most) {}
 
   SearchResult run() {
     if (options_.memory_front)
@@ -46,7 +47,7 @@ class Search {
     count();
     if (rows_.empty() && !result_.limited && !result_.stopped_at && options_.advise)
       result_.infeasible = infeasible_sentence();
-    if (options_.by_key && !rows_.empty()) result_.other_values = other_values(candidates_, rows_.front().best);
+    if (rows_.empty()) result_.missing_bytes = candidates_.missing_bytes();
     result_.conflicts = candidates_.conflicts();
     if (options_.explain) list_losers();
     for (const Row& row : rows_) {
@@ -134,7 +135,7 @@ class Search {
       const auto node = waiting_.take_first();
       if (!node) break;
       const bool is_candidate = node->level == Level::kCandidate;
-      const Known known = is_candidate ? candidates_[node->index].known : Known::kWork;
+      const Known known = is_candidate ? candidates_[node->index].known : Known::kStages;
       if (Row* row = row_of(node->place)) {
         if (known < Known::kPrivate && is_close(node->value, *row)) batch.push_back(*node);
       } else if (is_full()) {
@@ -232,7 +233,7 @@ class Search {
     while (rows_.empty()) {
       const auto node = waiting_.take_first();
       if (!node || node->value >= options_.below) return;
-      const Known known = node->level == Level::kCandidate ? candidates_[node->index].known : Known::kWork;
+      const Known known = node->level == Level::kCandidate ? candidates_[node->index].known : Known::kStages;
       if (known == Known::kShared)
         add_row(*node);
       else if (known != Known::kOut)
@@ -254,19 +255,23 @@ class Search {
   }
 
   void count() {
+    const SeenLayouts& seen = candidates_.seen();
+    std::int64_t simulated = 0, found_too_large = 0;
+    for (std::size_t index = 0; index < candidates_.size(); ++index) {
+      simulated += candidates_[index].known == Known::kShared ? 1 : 0;
+      found_too_large += candidates_[index].known == Known::kOut ? 1 : 0;
+    }
     SearchCounts& counts = result_.counts;
     counts.families = std::ssize(candidates_.families());
     counts.opened =
         std::ranges::count_if(candidates_.families(), [](const Branch& family) { return family.below.has_value(); });
     counts.evaluations = candidates_.evaluations();
-    counts.cores_too_large = candidates_.cores_too_large();
-    counts.enumerated = static_cast<std::int64_t>(candidates_.size());
+    counts.cores_too_large = seen.cores_too_large;
+    counts.priced = seen.all;
     counts.conflicts = std::ssize(candidates_.conflicts());
-    for (std::size_t index = 0; index < candidates_.size(); ++index) {
-      const Known known = candidates_[index].known;
-      ++(known == Known::kOut ? counts.too_large : known == Known::kShared ? counts.simulated : counts.outrun);
-      if (known != Known::kWork) ++counts.priced;
-    }
+    counts.too_large = seen.too_large + found_too_large;
+    counts.simulated = simulated;
+    counts.outrun = counts.priced - counts.too_large - counts.simulated;
   }
 
   /// Lists what each layout takes that is no row, or why it does not fit.
@@ -293,15 +298,11 @@ class Search {
       });
       return fmt::format("no layout can exist; {}: {}", to_text(conflict.layout), conflict.reason);
     }
-    const auto closest = closest_of(candidates_, [](const Layout&) { return true; });
-    if (closest) {
+    if (const auto closest = candidates_.nearest_miss())
       return fmt::format("no layout fits; the closest is {}: {}", to_text(candidates_.layout(*closest)),
                          candidates_.why_out(*closest));
-    }
-    for (std::size_t index = 0; index < candidates_.size(); ++index) {
-      return fmt::format("no layout fits; the first is {}: {}", to_text(candidates_.layout(index)),
-                         candidates_.why_out(index));
-    }
+    if (candidates_.size() > 0)
+      return fmt::format("no layout fits; the first is {}: {}", to_text(candidates_.layout(0)), candidates_.why_out(0));
     return fmt::format(
         "schedule {} has {} micro-batches, which no layout that can exist makes of a batch of {}: give a multiple of "
         "{} as --global-batch, with dp x mbs = --global-batch / {}",
@@ -320,22 +321,74 @@ class Search {
   SearchResult result_;
 };
 
-/// Searches without what cannot fit by its least memory, unless layouts that lost are asked for, or none fits.
+/// Returns the value of the last row that counts with those that are close to it; infinity where fewer rows than are kept
+/// were found.
+double highest_value(const SearchResult& found, const SearchOptions& options) {
+  if (std::ssize(found.values) < options.keep) return std::numeric_limits<double>::infinity();
+  return (1 + kNearlyTheSame) * found.values.back();
+}
+
+/// Returns the better answer of two searches that were stopped, of which the second one's space holds the first one's.
+SearchResult better_of(SearchResult usual, SearchResult wide) {
+  const bool usual_is_better =
+      !usual.values.empty() && (wide.values.empty() || usual.values.front() < wide.values.front());
+  if (!usual_is_better) return wide;
+  usual.stopped_at = wide.stopped_at;
+  usual.counts = wide.counts;
+  return usual;
+}
+
+/// Searches a wide space. No layout that is worse than all rows of the usual space's is a row, so that these are searched
+/// first and the others are not kept.
+SearchResult search_wide(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
+                         const std::optional<Schedule>& order) {
+  LayoutSpace usual = space;
+  usual.wide = false;
+  SearchOptions left = options;
+  left.advise = false;
+  SearchResult first = Search(pricing, usual, left, order, false).run();
+  left.advise = options.advise;
+  if (options.most_evaluations > 0)
+    left.most_evaluations = std::max<std::int64_t>(options.most_evaluations - first.counts.evaluations, 1);
+  SearchResult wide = Search(pricing, space, left, order, false, highest_value(first, options)).run();
+  wide.counts.evaluations += first.counts.evaluations;
+  wide.counts.evaluations_until_stop += first.counts.evaluations;
+  return wide.stopped_at ? better_of(std::move(first), std::move(wide)) : std::move(wide);
+}
+
+/// Returns the rows of a space, or why there are none. Cores that cannot fit are not opened, unless none fits.
+SearchResult search_rows(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
+                         const std::optional<Schedule>& order) {
+  const bool bounded = space.wide && !options.memory_front && !options.explain;
+  SearchResult result = bounded ? search_wide(pricing, space, options, order)
+                                : Search(pricing, space, options, order, options.explain).run();
+  const bool is_answer = !result.ranked.empty() || result.limited || result.stopped_at || !options.advise;
+  if (is_answer || result.counts.cores_too_large == 0) return result;
+  LayoutSpace usual = space;  // of layouts that do not fit the usual ones say enough
+  usual.wide = false;
+  return Search(pricing, usual, options, order, true).run();
+}
+
 SearchResult search_space(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
                           const std::optional<Schedule>& order) {
-  const bool complete = options.by_key || options.explain;
-  SearchResult result = Search(pricing, space, options, order, complete).run();
-  if (!result.ranked.empty() || result.limited || result.counts.cores_too_large == 0 || !options.advise) return result;
-  return Search(pricing, space, options, order, true).run();
+  SearchResult result = search_rows(pricing, space, options, order);
+  if (!options.by_key || result.ranked.empty()) return result;
+  SearchOptions of_value = {.objective = options.objective, .threads = options.threads, .keep = 1, .advise = false};
+  result.other_values = other_values(pricing, space, result.ranked.front().layout, [&](const LayoutSpace& pinned) {
+    SearchResult best = search_rows(pricing, pinned, of_value, order);
+    if (!best.ranked.empty() || best.missing_bytes > 0) return best;
+    return Search(pricing, pinned, of_value, order, true).run();
+  });
+  return result;
 }
 
 }  // namespace
 
 SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
   for (const auto member :
-       {&SearchCounts::families, &SearchCounts::opened, &SearchCounts::cores_too_large, &SearchCounts::enumerated,
-        &SearchCounts::conflicts, &SearchCounts::evaluations, &SearchCounts::evaluations_until_stop,
-        &SearchCounts::priced, &SearchCounts::too_large, &SearchCounts::simulated, &SearchCounts::outrun})
+       {&SearchCounts::families, &SearchCounts::opened, &SearchCounts::cores_too_large, &SearchCounts::conflicts,
+        &SearchCounts::evaluations, &SearchCounts::evaluations_until_stop, &SearchCounts::priced,
+        &SearchCounts::too_large, &SearchCounts::simulated, &SearchCounts::outrun})
     this->*member += other.*member;
   return *this;
 }

@@ -11,6 +11,9 @@
 // layout takes and whether it fits, with the stack's headroom of memory free. Equals rank in the order of the tree
 // (search/layout_tree.h), the simplest first.
 //
+// The usual space is searched first where the space is wide. What is worse than its rows is dropped as soon as that is
+// known, so that little of the space is ever held.
+//
 // A search that is stopped ranks the best that it has found, and says how far they may be from the best there are.
 //
 // Steps of learning are taken in batches, which grow with the search. The steps on shared links, which are the dearest,
@@ -53,9 +56,9 @@ struct SearchOptions {
   /// Rank, in place of the best of `keep` families, each layout that no other beats in both value and peak memory.
   bool memory_front = false;
   bool advise = true;    ///< say what would help where nothing is feasible
-  bool by_key = false;   ///< find the best layout with each other value of each key
+  bool by_key = false;   ///< find the best layout with each other value of each key, by a search for each
   bool explain = false;  ///< list every layout that lost, with the nearest change that fits for those that do not fit
-  std::int64_t most_evaluations = 0;  ///< steps of learning after which the search stops; 0: it ends by itself
+  std::int64_t most_evaluations = 0;  ///< simulations after which the search stops; 0: it ends by itself
   /// Asked now and then; true: the search stops.
   std::function<bool(const SearchProgress&)> stop = [](const SearchProgress&) { return false; };
 };
@@ -64,12 +67,11 @@ struct SearchCounts {
   std::int64_t families = 0;                ///< degrees with a micro-batch, bounded
   std::int64_t opened = 0;                  ///< families that were opened; no layout of the others can be a row
   std::int64_t cores_too_large = 0;         ///< kinds of schedule and passes in these that fit in no layout
-  std::int64_t enumerated = 0;              ///< layouts of the others, without conflict
   std::int64_t conflicts = 0;               ///< found on the way
-  std::int64_t evaluations = 0;             ///< steps of learning
+  std::int64_t evaluations = 0;             ///< simulations, with links of a layout's own or shared ones
   std::int64_t evaluations_until_stop = 0;  ///< of a search that was stopped
-  std::int64_t priced = 0;                  ///< whose stages were priced; the work of the others is enough to lose
-  std::int64_t too_large = 0;               ///< did not fit, of those that were looked at
+  std::int64_t priced = 0;                  ///< layouts whose stages were priced
+  std::int64_t too_large = 0;               ///< of these, did not fit
   std::int64_t simulated = 0;               ///< on shared links, and fit
   std::int64_t outrun = 0;                  ///< could not be a row by a bound
 
@@ -88,8 +90,9 @@ struct SearchResult {
   SearchCounts counts;
   /// A value below which no layout that is no row can be, where the search was stopped.
   std::optional<double> stopped_at;
-  bool limited = false;    ///< the next layout is not below SearchOptions::below
-  std::string infeasible;  ///< where nothing is feasible: by how much, and the nearest change that helps
+  bool limited = false;            ///< the next layout is not below SearchOptions::below
+  std::string infeasible;          ///< where nothing is feasible: by how much, and the nearest change that helps
+  std::int64_t missing_bytes = 0;  ///< that the closest layout lacks where none fits, as far as layouts were priced
 };
 
 /// With an `order` only layouts of its ranks, stages and micro-batches count. Throws SpecError or ScheduleError for the

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <variant>
 
-#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/stage_order.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
 #include "planner/threads/memo.h"

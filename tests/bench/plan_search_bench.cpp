@@ -37,6 +37,7 @@ struct Question {
   const char* stack;
   const char* pins;
   bool wide;
+  bool exhaustive = false;  ///< every layout is looked at, too
 };
 
 constexpr std::array kQuestions = {
@@ -44,7 +45,7 @@ constexpr std::array kQuestions = {
     Question{"llama-3.1-405b", "h100:16384", 2048, 8192, "megatron-core", "", false},
     Question{"deepseek-v3", "h100:2048", 15360, 4096, "megatron-core", "", false},
     // Calculon's axes as far as layouts have them (tests/bench/README.md).
-    Question{"gpt3-175b", "a100:512", 3072, 2048, nullptr, "group=0,zero=0|1,schedule=1f1b|interleaved", true},
+    Question{"gpt3-175b", "a100:512", 3072, 2048, nullptr, "group=0,zero=0|1,schedule=1f1b|interleaved", true, true},
 };
 
 /// Returns the seconds of processor time of all threads of this process.
@@ -87,6 +88,37 @@ void print_flat(const Question& question, const LayoutSpace& space, const Traini
              flat.seconds, seconds(least));
 }
 
+/// Looks at every layout in its turn, without the tree's bounds and without holding any, and says which is the best.
+void print_exhaustive(const Question& question, const LayoutSpace& space, const TrainingSpec& training) {
+  Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
+  const Skeletons skeletons;
+  FitAdvisor advisor(pricing, space);
+  const EvaluationOptions shared{.simulation = {.record_timeline = false}, .network = NetworkOptions{}};
+  SimTime least = SimTime::max();
+  Layout best;
+  Work work;
+  work.seconds = -thread_seconds();
+  visit_layouts(pricing, space, [&](const Layout& layout) {
+    ++work.steps;
+    const Skeleton& known = *skeletons.find(layout);
+    const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
+    const StageTable stages{priced.kinds, priced.kind_of_stage};
+    if (step_time_lower_bound(stages, known.bound, microbatches_of(training, layout)) >= least) return true;
+    if (advisor.shortfall_of(layout, priced)) return true;
+    if (evaluate_sums(pricing, layout, advisor.price(layout)).simulation.makespan >= least) return true;
+    const Simulation step = evaluate(pricing, layout, advisor.price(layout), shared).simulation;
+    if (step.makespan >= least) return true;
+    if (memory_shortfall(step.peak_memory_bytes, pricing.cluster().device, pricing.memory_headroom(layout)))
+      return true;
+    least = step.makespan;
+    best = layout;
+    return true;
+  });
+  work.seconds += thread_seconds();
+  fmt::print("{}  ({:.2f} s in all; the best takes {:.4f} s: {})\n", work.text("exhaustive"), work.seconds,
+             seconds(least), to_text(best));
+}
+
 /// Takes the steps of a search one by one, until there are so many families.
 void print_steps(const Question& question, const LayoutSpace& space, const TrainingSpec& training, std::size_t rows) {
   Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
@@ -103,16 +135,22 @@ void print_steps(const Question& question, const LayoutSpace& space, const Train
     if (!node) break;
     if (found.contains(node->place.front())) continue;
     const bool is_branch = node->level != Level::kCandidate;
-    const Known known = is_branch ? Known::kWork : candidates[node->index].known;
+    const Known known = is_branch ? Known::kStages : candidates[node->index].known;
     if (known == Known::kShared) {
       found.insert(node->place.front());
       continue;
     }
-    Work& work = is_branch ? bounded : known == Known::kWork ? priced : known == Known::kStages ? simulated : evaluated;
+    Work& work = node->level == Level::kFamily ? bounded
+                 : node->level == Level::kCore ? priced
+                 : known == Known::kStages     ? simulated
+                                               : evaluated;
+    const std::int64_t seen = candidates.seen().all;
     const double start = thread_seconds();
     const std::vector<Node> next = candidates.take_steps({&*node, 1});
     work.seconds += thread_seconds() - start;
-    work.steps += is_branch ? std::ssize(next) : 1;
+    work.steps += node->level == Level::kFamily ? std::ssize(next)
+                  : node->level == Level::kCore ? candidates.seen().all - seen
+                                                : 1;
     waiting.push(next);
   }
   fmt::print("{}{}{}{}{}", families.text("families"), bounded.text("bounded"), priced.text("priced"),
@@ -125,10 +163,12 @@ void print_search(const Question& question, const LayoutSpace& space, const Trai
   const double start = process_seconds();
   const SearchResult result = search_layouts(pricing, space, {.threads = threads, .keep = rows});
   const double seconds = process_seconds() - start;
-  const double layouts = static_cast<double>(result.counts.enumerated);
-  fmt::print("  {} threads: {:.2f} s of processor time; {:.0f} layouts a CPU-second, Calculon {:.0f}; the best {}\n",
+  const double layouts = static_cast<double>(result.counts.priced);
+  fmt::print("  {} threads: {:.2f} s of processor time; {:.0f} layouts a CPU-second, Calculon {:.0f}; {}\n",
              threads == 0 ? "all" : std::to_string(threads), seconds, layouts / seconds, 1 / kCalculonSeconds,
-             result.ranked.empty() ? result.infeasible : to_text(result.ranked.front().layout));
+             result.ranked.empty() ? result.infeasible
+                                   : fmt::format("the best takes {:.4f} s: {}", result.values.front(),
+                                                 to_text(result.ranked.front().layout)));
 }
 
 }  // namespace
@@ -145,6 +185,7 @@ int main(int argc, char** argv) {
                question.stack == nullptr ? "none" : question.stack, question.wide ? " --space wide" : "",
                question.pins);
     print_flat(question, space, training);
+    if (question.exhaustive) print_exhaustive(question, space, training);
     print_steps(question, space, training, static_cast<std::size_t>(rows));
     for (const int threads : {1, 0}) print_search(question, space, training, rows, threads);
   }

@@ -45,6 +45,8 @@ BOUNDS = [
     Case("plumb plan llama-3-8b h100:16 --global-batch 16777216", 0, ("choices of degrees and micro-batch",), seconds=120),
     Case("plumb plan llama-3-8b h100:16 --global-batch 720720", 0, ("choices of degrees and micro-batch",), seconds=120),
     Case("plumb plan llama-3-8b h100:100000 --global-batch 100000", 0, ("choices of degrees and micro-batch",), seconds=120),
+    Case("ulimit -v 1000000; plumb plan gpt3-175b a100:512 --global-batch 1536 --space wide --threads 1", 0,
+         ("choices of degrees and micro-batch",), ("too many to look at",), seconds=300),
     Case("plumb plan llama-3-8b h100:720720 --global-batch 720720", 1, ("720720 devices", "at most 262144")),
     Case("plumb partition llama-3-8b h100:8 --global-batch 9223372036854775807 --seq 128", 2, ("beyond what can be counted",),
          ("-1 micro-batches",)),

@@ -4,7 +4,9 @@
 usage: score_command_line_test.py PLUMB
 """
 import json
+import os
 import pathlib
+import statistics
 
 from command_line import CommandLineTest, run_cases
 
@@ -161,6 +163,32 @@ class Scores(CommandLineTest):
         self.refused(1, "score", self.write("cut.json", '{"rows": ['), says=["cut.json"])
         self.refused(1, "score", self.write("rows.json", '{"rows": 3}'), says=["rows.json", "rows"])
         self.refused(1, "score", self.rows(self.ROW), "-o", self.folder / "no" / "page.md", says=["page.md"])
+
+    def test_the_fastest_layout_of_bloom_s_trials_is_among_the_first_three_that_are_predicted(self):
+        source = pathlib.Path(__file__).parents[2]
+        shared = pathlib.Path(os.environ.get("PLUMB_SHARED", source.parent / "shared"))
+        file = shared / "published" / "bigscience_bloom176b.json"
+        if not file.exists():
+            self.skipTest(f"no {file.name} (set PLUMB_SHARED to the folder that holds it)")
+        rows = {row["id"]: row for row in json.loads(file.read_text())["rows"]}
+        trials = {}  # [rows of one day, model, devices and batch][layout] (predicted, measured)
+        for score in self.json("score", file)["rows"]:
+            row = rows[score["id"]]
+            if score["quantity"] != "step_time_s":
+                continue
+            question = (row["section"], json.dumps(row["model"]), row["gpus"], row["gbs"])
+            layout = tuple(row[key] for key in ("tp", "pp", "dp", "mbs"))
+            trials.setdefault(question, {}).setdefault(layout, []).append((score["predicted"], score["measured"]))
+        asked = 0
+        for (section, _, devices, _), layouts in trials.items():
+            if len(layouts) < 4:  # one of three is always among the first three
+                continue
+            asked += 1
+            with self.subTest(section=section, devices=devices):  # a layout that ran several times counts by its median
+                predicted, measured = ({layout: statistics.median(run[i] for run in runs) for layout, runs in
+                                        layouts.items()} for i in (0, 1))
+                self.assertIn(min(measured, key=measured.get), sorted(predicted, key=predicted.get)[:3])
+        self.assertGreaterEqual(asked, 3)
 
 
 if __name__ == "__main__":

@@ -80,13 +80,12 @@ std::string counts_text(const PlannedSettings& planned) {
   const SearchCounts counts = total_counts(planned);
   const std::size_t settings = planned.settings.size();
   return fmt::format(
-      "{}{} choices of degrees and micro-batch: {} could hold the best, with {} layouts that may fit: {} priced, {} "
-      "of\n"
-      "them too large and {} simulated on shared links; no other could be {}. {} kinds cannot exist or are not "
-      "run\n"
-      "by the framework (--explain names them)\n",
+      "{}{} choices of degrees and micro-batch: {} could hold the best; {} layouts of them were priced, {} of which "
+      "are\n"
+      "too large, and {} simulated on shared links; no other could be {}. {} kinds cannot exist or are not run by the\n"
+      "framework (--explain names them)\n",
       settings == 1 ? "" : fmt::format("{} settings, {} of them with a row; ", settings, settings_with_rows(planned)),
-      counts.families, counts.opened, counts.enumerated, counts.priced, counts.too_large, counts.simulated,
+      counts.families, counts.opened, counts.priced, counts.too_large, counts.simulated,
       planned.goal == Goal::kTime ? "faster" : "better", counts.conflicts);
 }
 
@@ -160,9 +159,9 @@ ordered_json row_json(const PlannedSettings& planned, const SettingRow& row) {
 }
 
 ordered_json counts_json(const SearchCounts& c) {
-  return {{"families", c.families},     {"opened", c.opened}, {"kinds_too_large", c.cores_too_large},
-          {"considered", c.enumerated}, {"priced", c.priced}, {"simulated", c.simulated},
-          {"too_large", c.too_large},   {"outrun", c.outrun}, {"cannot_exist", c.conflicts}};
+  return {{"families", c.families}, {"opened", c.opened},         {"kinds_too_large", c.cores_too_large},
+          {"priced", c.priced},     {"simulated", c.simulated},   {"too_large", c.too_large},
+          {"outrun", c.outrun},     {"cannot_exist", c.conflicts}};
 }
 
 ordered_json answer_json(const PlannedSettings& planned, bool explain) {
@@ -183,10 +182,11 @@ ordered_json answer_json(const PlannedSettings& planned, bool explain) {
   const SearchResult& last = planned.settings.back().search;
   document["stopped"] = nullptr;
   if (last.stopped_at) {
-    document["stopped"] = {{"evaluations", last.counts.evaluations_until_stop},
-                           {"no_value_below", *last.stopped_at},
-                           {"no_step_below_s", nullptr}};
-    if (planned.goal == Goal::kTime) document["stopped"]["no_step_below_s"] = *last.stopped_at;
+    const double below =
+        planned.rows.empty() ? *last.stopped_at : std::min(*last.stopped_at, planned.rows.front().value);
+    document["stopped"] = {
+        {"evaluations", last.counts.evaluations_until_stop}, {"no_value_below", below}, {"no_step_below_s", nullptr}};
+    if (planned.goal == Goal::kTime) document["stopped"]["no_step_below_s"] = below;
   }
   document["counts"] = counts_json(total_counts(planned));
   if (explain) {

@@ -237,15 +237,6 @@ TEST_CASE("a simulation is given the prices of each stage's kind") {
   }
 }
 
-TEST_CASE("an order's operations and hops do not depend on its micro-batches") {
-  const StageOrder few = stage_order(order_of({.global_batch = 8, .sequence = 512}, {.pipeline = 4}));
-  const StageOrder many = stage_order(order_of({.global_batch = 64, .sequence = 512}, {.pipeline = 4}));
-  CHECK(few.operations == many.operations);
-  CHECK(few.hops == many.hops);
-  CHECK(few.parts == 4);
-  CHECK(!few.copies);
-}
-
 TEST_CASE("each layer that is rebuilt makes a stage's backward longer by the same time, and its memory smaller") {
   TrainingSpec training = kSmallTraining;
   training.stack = StackSpec{.name = "any"};

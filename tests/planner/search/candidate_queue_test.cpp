@@ -43,26 +43,6 @@ TEST_CASE("the queue gives the least value first, of equals the first in the tre
   CHECK(candidates.size() == listed.size());
 }
 
-TEST_CASE("what is open already is in a second queue too, and only layouts with the wanted values are") {
-  Pricing pricing(small_gpt(), round_cluster(4), kFewSamples);
-  const std::optional<Schedule> own;
-  Candidates candidates(pricing, {}, own);
-  CandidateQueue first(candidates);
-  for (int taken = 0; taken < 20; ++taken) {
-    const Node node = *first.take_first();
-    first.push(candidates.take_steps({&node, 1}));
-  }
-  for (const char* only : {"tp=2", "zero=3", "schedule=gpipe", "v=2,recompute=full"}) {
-    CAPTURE(only);
-    CandidateQueue queue(candidates, parse_layout(only));
-    std::multiset<std::string> listed;
-    for (const Layout& layout : enumerate_layouts(pricing, {}).layouts)
-      if (holds(parse_layout(only), layout)) listed.insert(to_text(layout));
-    CHECK(!listed.empty());
-    CHECK(all_of(candidates, queue) == listed);
-  }
-}
-
 TEST_CASE("a search for the best opens no family that cannot hold it") {
   Pricing pricing(small_gpt(), round_cluster(8), {.global_batch = 64, .sequence = 256});
   const std::optional<Schedule> own;

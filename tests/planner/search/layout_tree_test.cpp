@@ -83,4 +83,22 @@ TEST_CASE("degrees that the framework does not run end the tree at their family"
   }));
 }
 
+TEST_CASE("enumeration offers every key and no layout twice") {
+  const TrainingSpec training{.global_batch = 16, .sequence = 256};
+  Pricing pricing(small_gpt(), round_cluster(8), training);
+  const Enumeration found = enumerate_layouts(pricing, {});
+  std::set<std::string> texts;
+  std::set<std::string> schedules;
+  for (const Layout& layout : found.layouts) {
+    CHECK(texts.insert(to_text(layout)).second);
+    schedules.insert(layout.schedule);
+    CHECK(layout.data * layout.tensor * layout.pipeline == 8);
+  }
+  CHECK(schedules == std::set<std::string>{"1f1b", "gpipe", "interleaved"});
+  for (const char* part :
+       {"zero=3", "sp=1", "recompute=selective", "recompute=full", "mbs=16", "mbs=2,", "tp=8", "pp=8", "v=4"}) {
+    CHECK(std::ranges::any_of(texts, [&](const std::string& text) { return text.find(part) != std::string::npos; }));
+  }
+}
+
 }  // namespace plumb::test

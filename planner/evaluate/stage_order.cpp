@@ -1,0 +1,34 @@
+#include "planner/evaluate/stage_order.h"
+
+#include <algorithm>
+
+#include "planner/evaluate/pipeline_hops.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// A bit for each operation that the schedule has, one pass over it.
+unsigned operations_of(const Schedule& schedule) {
+  unsigned used = 0;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) used |= 1U << static_cast<unsigned>(action.op);
+  }
+  return used;
+}
+
+int part_count(const Schedule& schedule) {
+  int parts = 1;
+  for (const StagePlace& stage : schedule.stages) parts = std::max(parts, stage.model_part + 1);
+  return parts;
+}
+
+}  // namespace
+
+StageOrder stage_order(const Schedule& schedule) {
+  return {.operations = operations_of(schedule),
+          .parts = part_count(schedule),
+          .copies = has_copies(schedule),
+          .hops = pipeline_hops(schedule)};
+}
+
+}}  // namespace plumb::planner
