@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/evaluate/time_components.h"
 #include "planner/score/measured_quantities.h"
 #include "planner/score/row_mapping.h"
-#include "planner/evaluate/time_components.h"
 
 namespace plumb { inline namespace planner {
 

@@ -30,20 +30,22 @@ int restricted_keys(const LayoutSpace& space, const LayoutRequest& keys) {
 class Search {
  public:
   Search(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options, const std::optional<Schedule>& order,
-         bool complete, double most = std::numeric_limits<double>::infinity())
+         bool complete, double most = std::numeric_limits<double>::infinity(), bool has_answer = false)
       : pricing_(pricing),
         options_(options),
         order_(order),
         candidates_(pricing, space, order,
                     {.complete = complete, .most = most, .objective = options.objective, .threads = options.threads}),
-        waiting_(candidates_, most) {}
+        waiting_(candidates_, most),
+        has_answer_(has_answer) {}
 
   SearchResult run() {
     if (options_.memory_front)
       rank_front();
     else
       rank();
-    if (result_.stopped_at && (rows_.empty() || !options_.memory_front)) rank_what_is_known();
+    const bool needs_none = rows_.empty() && has_answer_;
+    if (result_.stopped_at && !needs_none && (rows_.empty() || !options_.memory_front)) rank_what_is_known();
     count();
     if (rows_.empty() && !result_.limited && !result_.stopped_at && options_.advise)
       result_.infeasible = infeasible_sentence();
@@ -315,6 +317,7 @@ class Search {
   const std::optional<Schedule>& order_;
   Candidates candidates_;
   CandidateQueue waiting_;
+  bool has_answer_;  ///< another search has found rows: one that is stopped without any need not go on
   std::vector<Row> rows_;
   std::optional<Node> best_;  ///< of those on shared links
   std::int64_t steps_ = 0;    ///< that were taken with nodes
@@ -350,7 +353,8 @@ SearchResult search_wide(Pricing& pricing, const LayoutSpace& space, const Searc
   left.advise = options.advise;
   if (options.most_evaluations > 0)
     left.most_evaluations = std::max<std::int64_t>(options.most_evaluations - first.counts.evaluations, 1);
-  SearchResult wide = Search(pricing, space, left, order, false, highest_value(first, options)).run();
+  SearchResult wide =
+      Search(pricing, space, left, order, false, highest_value(first, options), !first.ranked.empty()).run();
   wide.counts.evaluations += first.counts.evaluations;
   wide.counts.evaluations_until_stop += first.counts.evaluations;
   return wide.stopped_at ? better_of(std::move(first), std::move(wide)) : std::move(wide);

@@ -9,11 +9,12 @@ function svgElement(parent, name, attributes, text) {
   return element;
 }
 
-/** Returns the row of names with their colours; a press takes one away or brings it back. */
+/** Returns the row of names with their colours, of what is there; a press takes one away or brings it back. */
 function legendOf(kinds, onChange) {
   const legend = document.createElement("div");
   legend.className = "legend";
   kinds.forEach((kind, index) => {
+    if (kind.used === false) return;
     const button = legend.appendChild(document.createElement("button"));
     button.type = "button";
     button.setAttribute("aria-pressed", "true");

@@ -17,8 +17,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 9> kChartColors{"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b6992d",
-                                                       "#76b7b2", "#9c755f", "#b07aa1", "#79706e"};
+/// More than any chart of ours has kinds.
+constexpr std::array<std::string_view, 14> kChartColors{"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b6992d",
+                                                        "#76b7b2", "#9c755f", "#b07aa1", "#79706e", "#a0cbe8",
+                                                        "#ffbe7d", "#8cd17d", "#ff9d9a", "#d4a6c8"};
 
 ordered_json kind_json(const ChartKind& kind, std::size_t number) {
   return {{"name", kind.name},
@@ -116,6 +118,7 @@ void add_table(Page& page, const std::string& title, const TextTable& table) {
 void add_timeline(Page& page, const std::string& title, const Timeline& timeline) {
   ordered_json lanes = ordered_json::array(), kinds = ordered_json::array(), stages = ordered_json::array();
   SimTime end{0};
+  std::array<bool, kOpCount> used{};  ///< [Op] some slice is of it
   for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
     const auto computes = [](const Span& span) { return span.stream == Stream::kCompute; };
     for (const Lane& lane : lanes_of(timeline.ranks[rank], fmt::format("rank {}", rank), computes))
@@ -125,10 +128,16 @@ void add_timeline(Page& page, const std::string& title, const Timeline& timeline
       for (const Lane& lane : lanes_of(timeline.ranks[rank], std::string(stream_name(stream)), moves))
         lanes.push_back(lane_json(lane));
     }
-    for (const Span& span : timeline.ranks[rank].spans) end = std::max(end, span.end);
+    for (const Span& span : timeline.ranks[rank].spans) {
+      end = std::max(end, span.end);
+      used[static_cast<std::size_t>(span.action.op)] |= span.stream != Stream::kReceive && span.end > span.start;
+    }
   }
-  for (int op = 0; op < kOpCount; ++op)
-    kinds.push_back({{"name", op_name(static_cast<Op>(op))}, {"color", color_of(static_cast<Op>(op))}});
+  for (int op = 0; op < kOpCount; ++op) {
+    kinds.push_back({{"name", op_name(static_cast<Op>(op))},
+                     {"color", color_of(static_cast<Op>(op))},
+                     {"used", used[static_cast<std::size_t>(op)]}});
+  }
   for (std::size_t stage = 0; stage < timeline.stages.size(); ++stage)
     stages.push_back(stage_name(timeline, static_cast<int>(stage)));
   add_block(page, "timeline", title,
@@ -138,7 +147,10 @@ void add_timeline(Page& page, const std::string& title, const Timeline& timeline
 void add_bars(Page& page, const std::string& title, const std::vector<ChartKind>& kinds, const std::vector<Bar>& bars,
               const std::string& unit, double limit) {
   ordered_json of_kinds = ordered_json::array(), of_bars = ordered_json::array();
-  for (const ChartKind& kind : kinds) of_kinds.push_back(kind_json(kind, of_kinds.size()));
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    of_kinds.push_back(kind_json(kinds[kind], kind));
+    of_kinds.back()["used"] = std::ranges::any_of(bars, [&](const Bar& bar) { return bar.values[kind] > 0; });
+  }
   for (const Bar& bar : bars) of_bars.push_back({{"name", bar.name}, {"values", bar.values}});
   add_block(page, "bars", title, {{"unit", unit}, {"limit", limit}, {"kinds", of_kinds}, {"bars", of_bars}});
 }

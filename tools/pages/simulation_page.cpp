@@ -84,7 +84,7 @@ Page simulation_page(const std::string& title, const Simulation& simulation, con
 
 void add_inputs(Page& page, const std::string& command, const Plan* plan) {
   add_command(page, "To repeat it", fmt::format("{}\n{}", command, version_text()));
-  if (plan != nullptr) add_command(page, "The plan", to_json(*plan, version_text()).dump(2));
+  if (plan != nullptr) add_command(page, "The plan", to_json(*plan, PLUMB_VERSION).dump(2));
 }
 
 }}  // namespace plumb::tools
