@@ -13,6 +13,7 @@ namespace {
 constexpr double kPrecise = 1e-4;      ///< of the step's logarithm
 constexpr double kCountsAtAll = 1e-3;  ///< change of the step's logarithm over the whole range of a factor
 constexpr int kMostSimulations = 24;
+constexpr double kSlopeOver = 0.02;  ///< of a factor's logarithm
 
 /// Returns the root mean square of log(predicted / measured) over the parts of a step; nothing where there are none.
 std::optional<double> left_over_of(const ComparedRun& compared) {
@@ -44,17 +45,15 @@ class FigureSearch {
     if (!bracket) return std::nullopt;
     auto [below, above] = *bracket;
     Tried best = std::abs(below.error) < std::abs(above.error) ? below : above;
-    const double slope = (above.error - below.error) / (above.factor - below.factor);
     for (int i = 0; i < kMostSimulations && std::abs(best.error) > kPrecise; ++i) {
       best = at((below.factor + above.factor) / 2);
       ((best.error > 0) == (above.error > 0) ? above : below) = best;
     }
-    ExplainingFigure found{.figure = figure_.name, .factor = std::exp(best.factor)};
-    const double local =
-        above.factor == below.factor ? slope : (above.error - below.error) / (above.factor - below.factor);
-    if (run_.step.standard_error && local != 0)
-      found.standard_error = found.factor * *run_.step.standard_error / run_.step.value / std::abs(local);
-    found.left_over = left_over_;
+    ExplainingFigure found{.figure = figure_.name, .factor = std::exp(best.factor), .left_over = left_over_};
+    // Prices go in steps here and there, so that the slope is taken over a few per cent.
+    const double slope = (at(best.factor + kSlopeOver).error - at(best.factor - kSlopeOver).error) / (2 * kSlopeOver);
+    if (run_.step.standard_error && slope != 0)
+      found.standard_error = found.factor * *run_.step.standard_error / run_.step.value / std::abs(slope);
     return found;
   }
 
