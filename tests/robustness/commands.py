@@ -155,12 +155,13 @@ FROM = "plumb calibrate --from all_reduce_perf.log --base h100 -o x.json"
 LLAMA_4 = json.dumps({"model_type": "llama4_text", "vocab_size": 1024, "hidden_size": 64, "intermediate_size": 128,
                       "intermediate_size_mlp": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
                       "num_local_experts": 4, "num_experts_per_tok": 1, "interleave_moe_layer_step": 2,
-                      "max_position_embeddings": 128, "hidden_act": "silu", "rms_norm_eps": 1e-5, "tie_word_embeddings": False})
+                      "max_position_embeddings": 128, "hidden_act": "silu", "rms_norm_eps": 1e-5, "tie_word_embeddings": False,
+                      "moe_layers": [0, 3]})
 
 READERS = [
     Case(FROM, 1, ("all_reduce_perf.log:", "redop is none"), files={"all_reduce_perf.log": nccl_log("none", True)}),
     Case(FROM, 0, files={"all_reduce_perf.log": nccl_log("sum", False)}),
-    Case("plumb models config.json", 1, ("dense layers between those of experts are not modelled",), ("set it",), {"config.json": LLAMA_4}),
+    Case("plumb models config.json", 1, ("moe_layers", "experts in other layers than the last of each period"), ("set it",), {"config.json": LLAMA_4}),
     *(Case(f"plumb {kind} {name} >m.json && plumb {kind} ./m.json | cmp - m.json", 0)
       for kind, name in (("models", "gpt2"), ("models", "mixtral-8x7b"), ("clusters", "h100"), ("stacks", "megatron-core"))),
 ]
