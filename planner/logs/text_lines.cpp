@@ -1,6 +1,7 @@
 #include "planner/logs/text_lines.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include <fmt/format.h>
