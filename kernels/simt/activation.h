@@ -17,6 +17,15 @@ PLUMB_SIMT float sigmoid(float x) {
   return 1.0F / (1.0F + expf(-x));
 }
 
+/// SiLU (Hendrycks & Gimpel 2016), and its slope.
+PLUMB_SIMT float silu(float x) {
+  return x * sigmoid(x);
+}
+PLUMB_SIMT float silu_slope(float x) {
+  const float s = sigmoid(x);
+  return s + x * s * (1.0F - s);
+}
+
 PLUMB_SIMT float gelu(float x, bool exact) {
   if (exact) return x * 0.5F * erfcf(-x * kRootHalf);
   return x * sigmoid(kGeluTwiceRoot * (x + kGeluCubic * x * x * x));
@@ -82,7 +91,7 @@ struct SwigluForward {
       float gates[N], ups[N];
       load_all(gates, gate);
       load_all(ups, gate + size.columns);
-      for (int j = 0; j < N; ++j) ups[j] *= gates[j] * sigmoid(gates[j]);
+      for (int j = 0; j < N; ++j) ups[j] *= silu(gates[j]);
       store_all(y + row * size.columns + c, ups);
     });
   }

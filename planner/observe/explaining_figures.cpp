@@ -93,9 +93,7 @@ std::vector<ExplainingFigure> explaining_figures(const Plan& plan, const Evaluat
   const double now = std::log(step_time(evaluation.simulation).count() / run.step.value);
   std::vector<ExplainingFigure> found;
   if (std::abs(now) < kPrecise) return found;
-  const bool offloads = plan.layout.offload != Offload{};
-  for (const ClusterFigure& figure : cluster_figures()) {
-    if (!(figure.value(plan.cluster) > 0) || (figure.of_host && !offloads)) continue;
+  for (const ClusterFigure& figure : figures_of(plan.cluster, plan.layout.offload != Offload{})) {
     if (const auto answer = FigureSearch(plan, run, figure).solve(now)) found.push_back(*answer);
   }
   std::ranges::stable_sort(found, std::less{}, [](const ExplainingFigure& of) {

@@ -41,6 +41,14 @@ std::vector<ClusterFigure> cluster_figures() {
   return all;
 }
 
+std::vector<ClusterFigure> figures_of(const ClusterSpec& cluster, bool offloads) {
+  std::vector<ClusterFigure> figures = cluster_figures();
+  std::erase_if(figures, [&](const ClusterFigure& figure) {
+    return !(figure.value(cluster) > 0) || (figure.of_host && !offloads);
+  });
+  return figures;
+}
+
 ClusterSpec with_figure(ClusterSpec cluster, const ClusterFigure& figure, double factor) {
   figure.scale(cluster, factor);
   return cluster;

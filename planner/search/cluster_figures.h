@@ -20,6 +20,9 @@ struct ClusterFigure {
 
 std::vector<ClusterFigure> cluster_figures();
 
+/// Returns those that the cluster has, the host's only where a layout offloads.
+std::vector<ClusterFigure> figures_of(const ClusterSpec& cluster, bool offloads);
+
 /// Returns the cluster with the figure times the factor.
 ClusterSpec with_figure(ClusterSpec cluster, const ClusterFigure& figure, double factor);
 

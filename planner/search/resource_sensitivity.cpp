@@ -18,10 +18,8 @@ constexpr double kSmall = 1e-2;
 /// factor, or nothing where that cannot be told.
 template <typename GrowthWith>
 std::vector<ResourceSensitivity> elasticities(const Plan& plan, Seconds step, GrowthWith growth_with) {
-  const bool offloads = plan.layout.offload != Offload{};
   std::vector<ResourceSensitivity> result;
-  for (const ClusterFigure& figure : cluster_figures()) {
-    if (!(figure.value(plan.cluster) > 0) || (figure.of_host && !offloads)) continue;
+  for (const ClusterFigure& figure : figures_of(plan.cluster, plan.layout.offload != Offload{})) {
     const std::optional<Seconds> more = growth_with(figure, 1 + kSmall);
     const std::optional<Seconds> less = growth_with(figure, 1 - kSmall);
     if (!more || !less) continue;

@@ -91,7 +91,13 @@ TrainerSettings trainer_settings_input(const std::string& path, const std::strin
   std::optional<Target> target;
   if (!name.empty()) target = target_input(name);
   if (form_by_ending(path) == SettingsForm::kArguments) {
-    if (std::optional<TrainerSettings> logged = logged_settings_input(path)) return std::move(*logged);
+    if (std::optional<TrainerSettings> logged = logged_settings_input(path)) {
+      if (target && target->name != logged->target.name) {
+        throw InputError(fmt::format("{}: this is a log of {}, and not of {}: leave --from away", path,
+                                     logged->target.name, target->name));
+      }
+      return std::move(*logged);
+    }
   }
   const std::string text = read_text_file(path);
   if (!target) return told_by_settings(path, text);

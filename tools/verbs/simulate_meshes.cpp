@@ -17,10 +17,10 @@ namespace {
 void refuse_other_options(const SimulateArguments& arguments) {
   const NetworkArguments& network = arguments.network;
   if (!network.slow.empty() || !network.degrade.empty() || !network.topology.empty() || network.unfolded ||
-      !arguments.noise.empty() || !arguments.trace.empty() || arguments.draw) {
+      !arguments.noise.empty() || !arguments.trace.empty() || !arguments.html.empty() || arguments.draw) {
     throw UsageError(
         "--meshes prices each message by itself: leave out --slow, --degrade, --topology, --unfolded, --noise, "
-        "--trace and --draw");
+        "--trace, --html and --draw");
   }
 }
 

@@ -3,8 +3,8 @@
 // is even: with expert parallelism a rank's own rows depend on the router, and the rows of its group add up to R for
 // each of its ranks. A pick that the capacity drops leaves its row unused. Tensor ranks route all tokens, and the first
 // alone adds the router's gradient. Those that share experts have f/t channels of each, and bring the same rows to them.
-// Where e < t ranks share an expert, t/e blocks of tokens go to experts from different ranks, and the sum over the
-// tensor group, in which the other tokens' rows are zeros, puts them together.
+// If fewer ranks share an expert (e < t), t/e blocks of tokens go to experts from different ranks. The sum over the
+// tensor group puts the blocks together: the rows of the other tokens are zeros in it.
 //
 // A device makes room for the most rows that a router may send, and its kernels for routes, rows and products of
 // experts are its own. On a host the kernels of the picks' weights are part of their neighbours.

@@ -11,14 +11,6 @@ namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr int kMostTaps = 8;  ///< tokens that an output may see
 
-PLUMB_SIMT float silu(float x) {
-  return x * sigmoid(x);
-}
-PLUMB_SIMT float silu_slope(float x) {
-  const float s = sigmoid(x);
-  return s + x * s * (1.0F - s);
-}
-
 /// Returns what SiLU takes for one channel of a token. x: the channel in the sequence's first token; weight: [w]
 template <class S>
 PLUMB_SIMT float sum_of_taps(const S* x, const S* weight, float bias, std::int64_t token,

@@ -3,7 +3,9 @@
 // of a row.
 
 #include "kernels/cpu/state_spaces/gated_norm.h"
-#include "kernels/simt/state_spaces/causal_convolution.h"
+#include "kernels/simt/activation.h"
+#include "kernels/simt/number.h"
+#include "kernels/simt/thread.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 

@@ -1,5 +1,6 @@
 #include "planner/exchange/chakra/chakra_file.h"
 
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 
@@ -27,6 +28,7 @@ proto::CollectiveCommType type_of(CollectiveKind kind) {
     case CollectiveKind::kBroadcast:
       return proto::BROADCAST;
     default:
+      assert(kind == CollectiveKind::kAllReduce);  // cost tables price no others
       return proto::ALL_REDUCE;
   }
 }

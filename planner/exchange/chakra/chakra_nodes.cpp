@@ -56,7 +56,9 @@ class RankNodes {
     const int rank = coordinates_of(grid_, world_rank_).pipeline;
     const std::vector<Action>& actions = schedule_.ranks[static_cast<std::size_t>(rank)];
     first_ = ids_.first_id[static_cast<std::size_t>(rank)];
-    const std::vector<Ids> waits = waits_of(rank, actions.size());
+    const ActionTable table(schedule_);
+    parts_ = table.parts();
+    const std::vector<Ids> waits = waits_of(rank, actions.size(), table);
     ends_.resize(actions.size());
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const bool pair = actions[i].overlaps_next && i + 1 < actions.size();
@@ -71,9 +73,8 @@ class RankNodes {
  private:
   /// Returns for each position the positions of the same rank that it waits for. What waits for a message of another
   /// rank waits for its receive.
-  std::vector<Ids> waits_of(int rank, std::size_t count) const {
+  std::vector<Ids> waits_of(int rank, std::size_t count, const ActionTable& table) const {
     std::vector<Ids> waits(count);
-    const ActionTable table(schedule_);
     const auto position = [&](std::int32_t id) -> std::optional<std::size_t> {
       const std::int32_t at = id - first_;
       if (at < 0 || static_cast<std::size_t>(at) >= count) return std::nullopt;
@@ -156,8 +157,7 @@ class RankNodes {
   }
 
   int tag_of(int producer, const Action& action, bool activation) const {
-    return ((producer * schedule_.microbatches + action.microbatch) * (1 << 6) + action.part) * 2 +
-           (activation ? 0 : 1);
+    return ((producer * schedule_.microbatches + action.microbatch) * parts_ + action.part) * 2 + (activation ? 0 : 1);
   }
 
   int group_number(Group group) const {
@@ -180,6 +180,7 @@ class RankNodes {
   StageNeighbors neighbors_;
   ActionIds ids_;
   std::int32_t first_ = 0;  ///< id of the rank's first action
+  int parts_ = 1;           ///< slices of a sequence
   std::vector<Ids> ends_;   ///< [position]
   std::vector<ChakraNode> nodes_;
 };
