@@ -16,7 +16,8 @@ std::vector<BudgetRow> budget_rows(const std::vector<BudgetCase>& cases, const B
     return priced ? *bill.usd : bill.device_hours;
   };
   std::ranges::stable_sort(rows, [&](const BudgetRow& a, const BudgetRow& b) {
-    return a.within != b.within ? a.within : cost(a.bill) < cost(b.bill);
+    if (a.within != b.within) return a.within;
+    return a.within ? cost(a.bill) < cost(b.bill) : excess(a.bill, limits) < excess(b.bill, limits);
   });
   return rows;
 }

@@ -22,8 +22,8 @@ struct BudgetRow {
 };
 
 /// Returns a row for each case: first those within the limits, and of these first the cheapest or, where the tokens are
-/// open, those with the most tokens. Where a cluster has no price the fewest device-hours count as the cheapest. Of
-/// equal rows the first case's comes first. Throws as bill_of(); one of tokens, days and money must be given.
+/// open, those with the most tokens; then the others, the one that exceeds its limits least first. Where a cluster has no
+/// price the fewest device-hours count as the cheapest. Of equal rows the first case's comes first. Throws as bill_of(); one of tokens, days and money must be given.
 std::vector<BudgetRow> budget_rows(const std::vector<BudgetCase>& cases, const BudgetLimits& limits);
 
 }}  // namespace plumb::planner

@@ -50,10 +50,14 @@ std::optional<Bill> bill_of(const BudgetedStep& step, double goodput, const Budg
   return bill_of_steps(step, *steps * goodput * step.tokens, *steps);
 }
 
+double excess(const Bill& bill, const BudgetLimits& limits) {
+  const double days = limits.days ? bill.days / *limits.days : 0;
+  const double usd = limits.usd && bill.usd ? *bill.usd / *limits.usd : 0;
+  return std::max(days, usd);
+}
+
 bool is_within(const Bill& bill, const BudgetLimits& limits) {
-  constexpr double kRounding = 1 + 1e-9;  // a limit that is met exactly is met
-  return bill.days <= limits.days.value_or(bill.days) * kRounding &&
-         bill.usd.value_or(0) <= limits.usd.value_or(bill.usd.value_or(0)) * kRounding;
+  return excess(bill, limits) <= 1 + 1e-9;  // a limit that is met exactly is met
 }
 
 }}  // namespace plumb::planner

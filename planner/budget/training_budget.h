@@ -48,6 +48,9 @@ struct Bill {
 /// Throws SpecError if money is given and the cluster has no price.
 std::optional<Bill> bill_of(const BudgetedStep& step, double goodput, const BudgetLimits& limits);
 
+/// Returns the largest share that the bill takes of the limits of days and money: above 1 it exceeds one of them.
+double excess(const Bill& bill, const BudgetLimits& limits);
+
 /// Returns true if the bill exceeds none of the limits.
 bool is_within(const Bill& bill, const BudgetLimits& limits);
 

@@ -254,20 +254,16 @@ ordered_json budget_json(const BudgetAnswer& answer) {
 }
 
 std::string beyond_limits(const BudgetAnswer& answer) {
-  if (answer.rows.front().within) return {};
-  const auto nearest = std::ranges::min_element(answer.rows, {}, [&](const BudgetRow& row) {
-    const double days = row.bill.days / answer.limits.days.value_or(row.bill.days);
-    const double usd = row.bill.usd.value_or(0) / answer.limits.usd.value_or(1e300);
-    return std::max(days, usd);
-  });
+  const BudgetRow& nearest = answer.rows.front();
+  if (nearest.within) return {};
   int most = 0;
   for (const BudgetCase& one : answer.cases) most = std::max(most, one.step.devices);
-  const BudgetedStep& step = answer.cases[nearest->of].step;
+  const BudgetedStep& step = answer.cases[nearest.of].step;
   return fmt::format(
       "no number of devices up to {} trains it within {}: {} devices of {} come nearest, with {:.4g} days and {}: give "
       "more days, money or devices, or a larger batch",
       most, given_text({.days = answer.limits.days, .usd = answer.limits.usd}), step.devices,
-      answer.planned[nearest->of].plan.cluster.name, nearest->bill.days, usd_text(nearest->bill.usd));
+      answer.planned[nearest.of].plan.cluster.name, nearest.bill.days, usd_text(nearest.bill.usd));
 }
 
 }}  // namespace plumb::tools

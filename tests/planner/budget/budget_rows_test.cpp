@@ -31,6 +31,13 @@ TEST_CASE("the cheapest of those within the limits comes first") {
   CHECK(rows[0].bill.days == doctest::Approx(6));
 }
 
+TEST_CASE("where none is within the limits the nearest comes first, though others are cheaper") {
+  const std::vector<BudgetCase> cases{steps_of(86.4, 8, 1), steps_of(51.84, 16, 1), steps_of(34.56, 32, 1)};
+  const std::vector<BudgetRow> rows = budget_rows(cases, {.tokens = 1e10, .days = 2});
+  CHECK(order_of(rows) == std::vector<std::size_t>{2, 1, 0});
+  CHECK(rows[0].bill.usd.value_or(0) > rows[2].bill.usd.value_or(1e9));
+}
+
 TEST_CASE("without a price device-hours count, and with open tokens the most tokens") {
   const std::vector<BudgetCase> cases{steps_of(50, 8, 5), steps_of(20, 16, 0), steps_of(10, 64, 0)};
   CHECK(order_of(budget_rows(cases, {.tokens = 1e10})) == std::vector<std::size_t>{1, 0, 2});
