@@ -20,6 +20,7 @@
 #include "kernels/simt/optimizers/sgd.h"
 #include "kernels/simt/relu.h"
 #include "kernels/simt/rotary.h"
+#include "kernels/simt/state_spaces/causal_convolution.h"
 #include "kernels/simt/state_spaces/gated_norm.h"
 #include "kernels/simt/state_spaces/state_space.h"
 
