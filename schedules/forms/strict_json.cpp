@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/form_record.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/limits.h"
 #include "schedules/nearest_name.h"
@@ -118,6 +119,23 @@ class BoundsCheck : public FaultFinder {
 /// No quantity that Plumb reads, in any of its units, lies outside these; products of a few of them stay finite.
 constexpr double kLargestNumber = 1e30, kSmallestNumber = 1e-30;
 
+const nlohmann::ordered_json kTextForm{{"type", "string"}}, kBooleanForm{{"type", "boolean"}};
+
+/// Returns the schema of a number, which may stand beside its source.
+nlohmann::ordered_json form_of_number(std::string_view type, double smallest, bool smallest_allowed, double largest) {
+  const nlohmann::ordered_json plain{
+      {"type", type}, {smallest_allowed ? "minimum" : "exclusiveMinimum", smallest}, {"maximum", largest}};
+  const nlohmann::ordered_json sourced{{"type", "object"},
+                                       {"required", {"value"}},
+                                       {"properties", {{"value", plain}, {"source", {{"type", "string"}}}}},
+                                       {"additionalProperties", false}};
+  return {{"anyOf", nlohmann::ordered_json::array({plain, sourced})}};
+}
+
+nlohmann::ordered_json form_of_count(std::int64_t smallest, std::int64_t largest) {
+  return form_of_number("integer", static_cast<double>(smallest), true, static_cast<double>(largest));
+}
+
 }  // namespace
 
 std::string json_fault(std::string_view text) {
@@ -135,6 +153,7 @@ json parse_json(std::string_view text, const std::string& file) {
 StrictObject::StrictObject(const json& value, std::string place) : value_(&value), place_(std::move(place)) {
   if (!value.is_object())
     throw SpecError(fmt::format("{}: a JSON object is wanted, not {}", place_, value.type_name()));
+  if (FormRecord* record = FormRecord::current()) record->object_opened(place_, value_);
 }
 
 void StrictObject::fail(std::string_view key, std::string_view message) const {
@@ -147,37 +166,55 @@ std::string StrictObject::place_of(std::string_view key) const {
 }
 
 bool StrictObject::has(std::string_view key) {
+  if (FormRecord* record = FormRecord::current()) record->key_may_be_absent(place_, key);
+  return is_there(key);
+}
+
+void StrictObject::note(std::string_view key, const nlohmann::ordered_json& form) const {
+  if (FormRecord* record = FormRecord::current()) record->key_read(place_, value_, key, form);
+}
+
+bool StrictObject::is_there(std::string_view key) {
   if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
   const auto it = value_->find(std::string(key));
   return it != value_->end() && !it->is_null();
 }
 
 const json& StrictObject::required(std::string_view key) {
-  if (!has(key)) fail(key, "this key is missing: add it");
+  if (!is_there(key)) fail(key, "this key is missing: add it");
   return *value_->find(std::string(key));
 }
 
 const json& StrictObject::raw(std::string_view key) {
+  note(key, FormRecord::kAnything);
   return required(key);
 }
 
 std::string StrictObject::text(std::string_view key) {
+  note(key, kTextForm);
+  return string_of(key);
+}
+
+std::string StrictObject::string_of(std::string_view key) {
   const json& value = required(key);
   if (!value.is_string()) fail(key, fmt::format("a string is wanted, not {}", value.type_name()));
   return value.get<std::string>();
 }
 
 std::string StrictObject::text_or(std::string_view key, std::string_view fallback) {
-  return has(key) ? text(key) : std::string(fallback);
+  note(key, kTextForm);
+  return has(key) ? string_of(key) : std::string(fallback);
 }
 
 bool StrictObject::boolean(std::string_view key) {
+  note(key, kBooleanForm);
   const json& value = required(key);
   if (!value.is_boolean()) fail(key, fmt::format("true or false is wanted, not {}", value.type_name()));
   return value.get<bool>();
 }
 
 bool StrictObject::boolean_or(std::string_view key, bool fallback) {
+  note(key, kBooleanForm);
   return has(key) ? boolean(key) : fallback;
 }
 
@@ -204,6 +241,7 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
 
 std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::int64_t largest,
                                    std::string_view remedy) {
+  note(key, form_of_count(smallest, largest));
   const double value = number(key, static_cast<double>(smallest), true, remedy).value;
   if (value > static_cast<double>(kLargestCount))
     fail(key, fmt::format("{} is more than 2^53, which no count here can be: give {}", value, remedy));
@@ -217,12 +255,14 @@ std::int64_t StrictObject::positive_integer(std::string_view key, std::int64_t l
   return integer(key, 1, largest, "1 or more");
 }
 std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest) {
+  note(key, form_of_count(1, largest));
   return has(key) ? positive_integer(key, largest) : fallback;
 }
 std::int64_t StrictObject::non_negative_integer(std::string_view key, std::int64_t largest) {
   return integer(key, 0, largest, "0 or more");
 }
 std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest) {
+  note(key, form_of_count(0, largest));
   return has(key) ? non_negative_integer(key, largest) : fallback;
 }
 double StrictObject::positive_number(std::string_view key) {
@@ -232,20 +272,24 @@ double StrictObject::non_negative_number(std::string_view key) {
   return non_negative_sourced(key).value;
 }
 SourcedNumber StrictObject::positive_sourced(std::string_view key) {
+  note(key, form_of_number("number", 0, false, kLargestNumber));
   return number(key, 0, false, "a number above 0");
 }
 SourcedNumber StrictObject::non_negative_sourced(std::string_view key) {
+  note(key, form_of_number("number", 0, true, kLargestNumber));
   return number(key, 0, true, "0 or more");
 }
 
 double StrictObject::fraction(std::string_view key) {
-  const double value = positive_number(key);
+  note(key, form_of_number("number", 0, false, 1));
+  const double value = number(key, 0, false, "a number above 0").value;
   if (value > 1) fail(key, fmt::format("{} is out of range: give a share above 0 and at most 1", value));
   return value;
 }
 
 std::string StrictObject::choice(std::string_view key, const std::vector<std::string>& allowed) {
-  std::string value = text(key);
+  note(key, {{"enum", allowed}});
+  std::string value = string_of(key);
   if (std::ranges::find(allowed, value) == allowed.end()) {
     const std::string nearest = nearest_name(value, allowed);
     fail(key, fmt::format("\"{}\" is none of {}{}", value, fmt::join(allowed, ", "),
@@ -255,10 +299,12 @@ std::string StrictObject::choice(std::string_view key, const std::vector<std::st
 }
 
 StrictObject StrictObject::object(std::string_view key) {
+  note(key, FormRecord::kObject);
   return {required(key), place_of(key)};
 }
 
 std::vector<StrictObject> StrictObject::objects(std::string_view key) {
+  note(key, FormRecord::kObjects);
   const json& value = required(key);
   if (!value.is_array()) fail(key, fmt::format("an array is wanted, not {}", value.type_name()));
   std::vector<StrictObject> result;
@@ -269,6 +315,7 @@ std::vector<StrictObject> StrictObject::objects(std::string_view key) {
 }
 
 std::vector<std::int64_t> StrictObject::integers(std::string_view key) {
+  note(key, {{"type", "array"}, {"items", {{"type", "integer"}}}});
   const json& value = required(key);
   const bool fits =
       value.is_array() && std::ranges::all_of(value, [](const json& item) { return item.is_number_integer(); });
@@ -277,6 +324,7 @@ std::vector<std::int64_t> StrictObject::integers(std::string_view key) {
 }
 
 void StrictObject::finish() const {
+  if (FormRecord* record = FormRecord::current()) record->object_finished(place_);
   for (const auto& [key, value] : value_->items()) {
     if (std::ranges::find(known_, key) == known_.end()) {
       fail(key, fmt::format("this key is unknown: remove it, or {}", did_you_mean(key, known_)));

@@ -78,6 +78,10 @@ class StrictObject {
 
  private:
   std::string place_of(std::string_view key) const;
+  bool is_there(std::string_view key);
+  /// Tells a record of forms, if there is one (form_record.h), that the key is read as a value of that schema.
+  void note(std::string_view key, const nlohmann::ordered_json& form) const;
+  std::string string_of(std::string_view key);
   const nlohmann::json& required(std::string_view key);
   SourcedNumber number(std::string_view key, double smallest, bool smallest_allowed, std::string_view remedy);
   std::int64_t integer(std::string_view key, std::int64_t smallest, std::int64_t largest, std::string_view remedy);

@@ -3,7 +3,9 @@
 
 usage: compare_command_line_test.py PLUMB
 """
+import gzip
 import json
+import pathlib
 
 from command_line import CommandLineTest, run_cases
 
@@ -71,6 +73,11 @@ class Compare(CommandLineTest):
         self.assertAlmostEqual(parts["compute GEMM"], 0.6 * step / 1e6)
         self.assertAlmostEqual(parts["PP bubble and host"], 0.4 * step / 1e6)
         self.assertAlmostEqual(parts["F"], 0.1 * step / 1e6)
+        packed = self.folder / "rank0.json.gz"
+        packed.write_bytes(gzip.compress(pathlib.Path(files[0]).read_bytes()))
+        self.assertEqual(self.json("compare", plan, packed)["parts"], self.json("compare", plan, files[0])["parts"])
+        packed.write_bytes(packed.read_bytes()[:-40])
+        self.refused(1, "compare", plan, packed, says=["rank0.json.gz", "whole"])
         cut = self.write("cut.json", '{"traceEvents": [{"ph"')
         self.refused(1, "compare", plan, cut, says=["cut.json", "whole"])
         self.refused(2, "compare", plan, self.write("a.log", megatron_log(3, 1000)), files[0], says=["a.log", "alone"])
@@ -84,6 +91,14 @@ class Compare(CommandLineTest):
         self.refused(1, "compare", plan, self.write("cut.log", "elapsed time".join(cut[:3])), says=["cut.log", "cut"])
         self.refused(1, "compare", plan, self.folder / "none.log", says=["none.log"])
         self.refused(1, "compare", plan, plan, says=["plan.json"])
+
+    def test_a_packed_timeline_is_the_plain_one(self):
+        plain, packed = self.folder / "step.json", self.folder / "step.json.gz"
+        for path in (plain, packed):
+            self.done("simulate", "--schedule", "zb-h1", "-p", 4, "-m", 8, "--costs", "f=1,i=1,w=1,c=0.1", "--trace", path)
+        self.assertEqual(gzip.decompress(packed.read_bytes()), plain.read_bytes())
+        self.assertLess(packed.stat().st_size * 5, plain.stat().st_size)
+        self.assertEqual(self.json("trace", "info", packed), self.json("trace", "info", plain))
 
     def test_two_timelines_are_compared_action_by_action(self):
         traces = []

@@ -68,7 +68,6 @@ constexpr std::array kForeignEndings{
     KnownEnding{".yaml", {FileKind::kForeign, "a YAML config", kConfigs}},
     KnownEnding{".yml", {FileKind::kForeign, "a YAML config", kConfigs}},
     KnownEnding{".toml", {FileKind::kForeign, "a TOML config", kConfigs}},
-    KnownEnding{".gz", {FileKind::kForeign, "a compressed file", "unpack it first"}},
     KnownEnding{".zst", {FileKind::kForeign, "a compressed file", "unpack it first"}},
 };
 

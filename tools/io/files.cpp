@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "schedules/error.h"
 #include "schedules/limits.h"
 #include "tools/io/descriptor.h"
+#include "tools/io/gzip.h"
 #include "tools/io/utf8.h"
 
 namespace plumb { inline namespace tools {
@@ -151,10 +151,7 @@ class TemporaryFile {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) throw InputError(fmt::format("{}: there is no such file: check the path", path));
-  if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
-  std::ifstream file(path, std::ios::binary);
+  InputStream file(path);
   std::string contents;
   constexpr std::size_t kBlock = std::size_t{1} << 20;
   while (file) {
@@ -168,7 +165,6 @@ std::string read_file(const std::string& path) {
     file.read(contents.data() + before, kBlock);
     contents.resize(before + static_cast<std::size_t>(file.gcount()));
   }
-  if (!file.eof()) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
   return contents;
 }
 
@@ -185,7 +181,8 @@ void write_file(const std::string& path, std::string_view contents) {
   write_file(path, [contents](const auto& take) { take(contents); });
 }
 
-void write_file(const std::string& path, const TextPieces& pieces) {
+void write_file(const std::string& path, const TextPieces& contents) {
+  const TextPieces pieces = is_gzip_name(path) ? gzipped(contents) : contents;
   const std::optional<struct stat> there = status_of(path);
   if (there && is_stream(*there)) return write_stream(path, *there, pieces);
   constexpr mode_t kPermissions = 0777;

@@ -1,13 +1,9 @@
 #include "tools/io/line_file.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "schedules/error.h"
+#include "tools/io/gzip.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -22,12 +18,7 @@ void append(std::string& line, std::string_view part) {
 }  // namespace
 
 void read_lines(const std::string& path, const std::function<void(std::string_view line)>& take) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    throw InputError(fmt::format("{}: there is no such file: check the path", path));
-  if (std::filesystem::is_directory(path, ignored))
-    throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
-  std::ifstream file(path, std::ios::binary);
+  InputStream file(path);
   std::vector<char> block(kBlock);
   std::string line;
   bool is_first = true;
@@ -49,7 +40,6 @@ void read_lines(const std::string& path, const std::function<void(std::string_vi
     }
     append(line, rest);
   }
-  if (!file.eof()) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
   if (!line.empty()) hand_on();
 }
 

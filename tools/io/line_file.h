@@ -8,8 +8,8 @@
 namespace plumb { inline namespace tools {
 
 /// Calls take() with each line without its end, in order; a byte order mark and carriage returns before line ends are
-/// dropped. Of a line longer than 1 MiB only that much is handed on. Throws InputError naming the path if the file does
-/// not exist, is a folder, or cannot be read.
+/// dropped, and a packed file is unpacked on the way (gzip.h). Of a line longer than 1 MiB only that much is handed on.
+/// Throws as InputStream does.
 void read_lines(const std::string& path, const std::function<void(std::string_view line)>& take);
 
 }}  // namespace plumb::tools

@@ -1,4 +1,3 @@
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/target_input.h"
 #include "tools/io/console.h"
+#include "tools/io/gzip.h"
 #include "tools/io/line_file.h"
 #include "tools/io/usage.h"
 #include "tools/reports/interval_text.h"
@@ -56,17 +56,17 @@ ObservedRun read_log(const std::string& file, const Plan& plan) {
 ObservedRun read_profiles(const std::vector<std::string>& files) {
   std::vector<ProfilerTrace> ranks;
   for (const std::string& file : files) {
-    std::ifstream stream(file, std::ios::binary);
+    InputStream stream(file);
     ranks.push_back(read_as(FileKind::kTrace, file, [&] { return read_profiler_trace(stream, file); }));
   }
   return run_of_profiles(ranks);
 }
 
-/// Returns true if the file begins as JSON does, or as what is compressed.
+/// Returns true if the file begins as JSON does.
 bool is_profile(const std::string& file) {
   std::string begin(64, ' ');
-  std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return is_json_begin(begin) || begin.starts_with("\x1f\x8b");
+  InputStream(file).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return is_json_begin(begin);
 }
 
 ObservedRun read_run(const std::vector<std::string>& files, const Plan& plan) {

@@ -1,0 +1,141 @@
+// The JSON Schemas in docs/schemas are what Plumb's own readers ask of every preset and of every file that Plumb writes.
+// PLUMB_RENEW=1 writes them anew.
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/budget/reliability_spec.h"
+#include "planner/search/evaluate_plan.h"
+#include "planner/search/plan.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/stack_spec.h"
+#include "planner/spec/topology_spec.h"
+#include "schedules/forms/form_record.h"
+#include "schedules/forms/json_form.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/generators/catalogue.h"
+#include "tools/inputs/presets.h"
+#include "tools/io/files.h"
+
+namespace plumb::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void each_preset(Preset::Kind kind, const std::function<void(const std::string& text, const std::string& file)>& read) {
+  for (const Preset& preset : presets()) {
+    if (preset.kind == kind) read(std::string(preset.text), std::string(preset.name) + ".json");
+  }
+}
+
+/// Reads the presets of models that have a graph, or of those that have sizes, as they stand and as Plumb prints them.
+void read_models(bool graphs) {
+  each_preset(Preset::Kind::kModel, [&](const std::string& text, const std::string& file) {
+    if (Json::parse(text).contains("nodes") == graphs) {
+      Json printed = to_json(parse_model(text, file));
+      printed.update(shown_figures(parse_model(text, file)));
+      parse_model(printed.dump(), file);
+    }
+  });
+}
+
+void read_clusters() {
+  each_preset(Preset::Kind::kCluster, [](const std::string& text, const std::string& file) {
+    parse_cluster(to_json(parse_cluster(text, file)).dump(), file);
+  });
+}
+
+void read_stacks() {
+  each_preset(Preset::Kind::kStack, [](const std::string& text, const std::string& file) {
+    parse_stack(to_json(parse_stack(text, file)).dump(), file);
+  });
+}
+
+std::string preset_text(Preset::Kind kind, std::string_view name) {
+  for (const Preset& preset : presets()) {
+    if (preset.kind == kind && preset.name == name) return std::string(preset.text);
+  }
+  FAIL("there is no preset " << name);
+  return {};
+}
+
+void read_plans() {
+  const auto model_of = [](const char* name) { return parse_model(preset_text(Preset::Kind::kModel, name), name); };
+  Plan plan{.model = model_of("gpt2"),
+            .cluster = resize(parse_cluster(preset_text(Preset::Kind::kCluster, "h100"), "h100"), 8),
+            .training = {.global_batch = 16, .sequence = 512, .optimizer = Optimizer::kAdamW},
+            .layout = {.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .schedule = "1f1b"}};
+  plan.prediction = prediction_of(evaluate(plan));
+  parse_plan(to_json(plan, "0").dump(), "plan.json");
+  plan.training.stack = parse_stack(preset_text(Preset::Kind::kStack, "megatron-core"), "megatron-core");
+  plan.layout.split = {6, 6};
+  plan.order = make_schedule("zb-h1", {.ranks = 2, .microbatches = 8});
+  plan.layout.schedule = plan.order->name;
+  parse_plan(to_json(plan, "0").dump(), "plan.json");
+}
+
+void read_schedules() {
+  for (const char* name : {"1f1b", "interleaved", "dualpipe", "seq1f1b", "pipedream"}) {
+    const bool has_chunks = std::string_view(name) == "interleaved";
+    parse_schedule_json(
+        schedule_to_json(make_schedule(name, {.ranks = 4, .microbatches = 8, .chunks = has_chunks ? 2 : 1})).dump(),
+        name);
+  }
+}
+
+void read_topologies() {
+  parse_topology(R"({"nodes": ["a", "b", "s"], "devices": ["a", "b"], "links": [
+      {"from": "a", "to": "s", "bandwidth_gb_per_s": 50, "latency_us": 1},
+      {"from": "b", "to": "s", "bandwidth_gb_per_s": 50, "both_ways": true}]})",
+                 "topology.json");
+}
+
+Json schema_of(const std::string& title, const std::function<void()>& read) {
+  FormRecord record;
+  const FormRecord::Scope recording(record);
+  read();
+  Json schema = record.schema(title);
+  schema["properties"]["plumb_format"] = {{"const", 1}};
+  return schema;
+}
+
+Json schema_of_plan() {
+  Json schema = schema_of("A plan of Plumb's", read_plans);
+  const auto in = [](const char* file) { return Json{{"$ref", file}}; };
+  schema["properties"]["model"] = {{"anyOf", {in("model.json"), in("layer_graph.json")}}};
+  schema["properties"]["cluster"] = in("cluster.json");
+  return schema;
+}
+
+void matches_stored(const std::string& name, const Json& schema) {
+  const char* source = std::getenv("PLUMB_SOURCE");
+  REQUIRE_MESSAGE(source != nullptr, "set PLUMB_SOURCE to the source tree");
+  const std::string path = std::string(source) + "/docs/schemas/" + name + ".json";
+  const std::string text = schema.dump(1) + "\n";
+  if (std::getenv("PLUMB_RENEW") != nullptr) write_file(path, text);
+  CHECK_MESSAGE(read_file(path) == text,
+                path << " is another: run this test with PLUMB_RENEW=1, and look at what changed");
+}
+
+}  // namespace
+
+TEST_CASE("the schemas of file forms are what the readers ask") {
+  matches_stored("model", schema_of("A transformer by its sizes", [] { read_models(false); }));
+  matches_stored("layer_graph", schema_of("A model as a graph of layers", [] { read_models(true); }));
+  matches_stored("cluster", schema_of("A cluster", read_clusters));
+  matches_stored("stack", schema_of("A training stack", read_stacks));
+  matches_stored("topology", schema_of("A network of nodes and links", read_topologies));
+  matches_stored("schedule", schema_of("A schedule", read_schedules));
+  matches_stored("plan", schema_of_plan());
+  matches_stored("reliability", schema_of("Failures of a cluster", [] {
+                   each_preset(Preset::Kind::kReliability,
+                               [](const std::string& text, const std::string& file) { parse_reliability(text, file); });
+                 }));
+}
+
+}  // namespace plumb::test
