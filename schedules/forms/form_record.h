@@ -37,8 +37,8 @@ class FormRecord {
   /// Returns the record of the innermost scope of this thread; nullptr outside of all.
   static FormRecord* current();
 
-  // What a reader does. A place is "FILE: path.to.object" as in StrictObject; the numbers of list entries do not count.
-  // `object` tells the objects of a document apart, of which several may have one place.
+  // A reader says what it does, as follows. Places are those of StrictObject ("FILE: path.to.object"), and the numbers of
+  // list entries do not count. `object` tells the objects of a document apart, of which several may have one place.
   void object_opened(std::string_view place, const void* object);
   void object_finished(std::string_view place);  ///< any other key is refused
   void key_may_be_absent(std::string_view place, std::string_view key);
