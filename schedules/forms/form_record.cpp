@@ -25,6 +25,27 @@ std::string path_of(std::string_view place) {
   return path;
 }
 
+/// Returns true for the schema of a number that was read.
+bool is_number(const Json& form) {
+  return form.contains("maximum");
+}
+
+/// Returns the name of a number's definition: "integer_from_1_to_16777216", "number_above_0.0_to_1e+30".
+std::string definition_name(const Json& number) {
+  const bool is_from = number.contains("minimum");
+  return fmt::format("{}_{}_{}_to_{}", number["type"].get<std::string>(), is_from ? "from" : "above",
+                     number[is_from ? "minimum" : "exclusiveMinimum"].dump(), number["maximum"].dump());
+}
+
+/// Returns the schema of a number that may stand beside its source.
+Json sourced(const Json& number) {
+  const Json beside{{"type", "object"},
+                    {"required", {"value"}},
+                    {"properties", {{"value", number}, {"source", {{"type", "string"}}}}},
+                    {"additionalProperties", false}};
+  return {{"anyOf", Json::array({number, beside})}};
+}
+
 Json nullable(Json schema) {
   return {{"anyOf", Json::array({std::move(schema), Json{{"type", "null"}}})}};
 }
@@ -79,6 +100,8 @@ Json FormRecord::key_schema(const std::string& path, const KeyForm& key) const {
       offer(object_schema(path));
     else if (form == kObjects || (is_anything && objects_.contains(entries)))
       offer({{"type", "array"}, {"items", objects_.contains(entries) ? object_schema(entries) : Json::object()}});
+    else if (is_number(form))
+      offer({{"$ref", "#/$defs/" + definition_name(form)}});
     else if (!is_anything)
       offer(form);
   }
@@ -89,15 +112,20 @@ Json FormRecord::key_schema(const std::string& path, const KeyForm& key) const {
 
 Json FormRecord::object_schema(const std::string& path) const {
   const ObjectForm& object = objects_.at(path);
-  Json schema{{"type", "object"}};
-  Json required = Json::array();
+  Json required = Json::array(), properties = Json::object();
+  bool is_map = !object.is_finished && !object.keys.empty();
   for (const auto& [name, key] : object.keys) {
     if (!key.optional && key.readers == object.opened) required.push_back(name);
+    properties[name] = key_schema(path.empty() ? name : fmt::format("{}.{}", path, name), key);
+    is_map = is_map && properties[name] == properties.front();
+  }
+  Json schema{{"type", "object"}};
+  if (is_map) {
+    schema["additionalProperties"] = properties.front();
+    return schema;
   }
   if (!required.empty()) schema["required"] = required;
-  Json& properties = schema["properties"] = Json::object();
-  for (const auto& [name, key] : object.keys)
-    properties[name] = key_schema(path.empty() ? name : fmt::format("{}.{}", path, name), key);
+  schema["properties"] = properties;
   if (object.is_finished) schema["additionalProperties"] = false;
   return schema;
 }
@@ -105,6 +133,15 @@ Json FormRecord::object_schema(const std::string& path) const {
 Json FormRecord::schema(std::string_view title) const {
   Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
   schema.update(object_schema(""));
+  std::map<std::string, Json> numbers;
+  for (const auto& [path, object] : objects_) {
+    for (const auto& [name, key] : object.keys) {
+      for (const Json& form : key.forms) {
+        if (is_number(form)) numbers[definition_name(form)] = sourced(form);
+      }
+    }
+  }
+  for (const auto& [name, number] : numbers) schema["$defs"][name] = number;
   return schema;
 }
 

@@ -42,13 +42,15 @@ class FormRecord {
   void object_opened(std::string_view place, const void* object);
   void object_finished(std::string_view place);  ///< any other key is refused
   void key_may_be_absent(std::string_view place, std::string_view key);
-  /// The key was read as a value of this schema, {"type": "string"} for example; an object or list of objects is read
-  /// as `kObject` or `kObjects`, whose schemas follow from what is asked of them.
+  /// The key was read as a value of this schema, {"type": "string"} for example. A number has a "maximum", and may also
+  /// stand beside its source. An object or list of objects is read as `kObject` or `kObjects`, whose schemas follow from
+  /// what is asked of them.
   void key_read(std::string_view place, const void* object, std::string_view key, const nlohmann::ordered_json& form);
   static const nlohmann::ordered_json kObject, kObjects, kAnything;
 
   /// Returns a JSON Schema (draft 2020-12) with that title. A key is required if every object at its place was asked
-  /// for it and none could have been without it. A key that may be absent may also be null.
+  /// for it and none could have been without it. A key that may be absent may also be null. An object whose keys are all
+  /// read alike, and which is not finished, is a map of any keys.
   nlohmann::ordered_json schema(std::string_view title) const;
 
  private:

@@ -121,19 +121,13 @@ constexpr double kLargestNumber = 1e30, kSmallestNumber = 1e-30;
 
 const nlohmann::ordered_json kTextForm{{"type", "string"}}, kBooleanForm{{"type", "boolean"}};
 
-/// Returns the schema of a number, which may stand beside its source.
-nlohmann::ordered_json form_of_number(std::string_view type, double smallest, bool smallest_allowed, double largest) {
-  const nlohmann::ordered_json plain{
-      {"type", type}, {smallest_allowed ? "minimum" : "exclusiveMinimum", smallest}, {"maximum", largest}};
-  const nlohmann::ordered_json sourced{{"type", "object"},
-                                       {"required", {"value"}},
-                                       {"properties", {{"value", plain}, {"source", {{"type", "string"}}}}},
-                                       {"additionalProperties", false}};
-  return {{"anyOf", nlohmann::ordered_json::array({plain, sourced})}};
+/// Returns the schema of a number; a record adds that it may stand beside its source.
+nlohmann::ordered_json form_of_number(double smallest, bool smallest_allowed, double largest) {
+  return {{"type", "number"}, {smallest_allowed ? "minimum" : "exclusiveMinimum", smallest}, {"maximum", largest}};
 }
 
 nlohmann::ordered_json form_of_count(std::int64_t smallest, std::int64_t largest) {
-  return form_of_number("integer", static_cast<double>(smallest), true, static_cast<double>(largest));
+  return {{"type", "integer"}, {"minimum", smallest}, {"maximum", largest}};
 }
 
 }  // namespace
@@ -272,16 +266,16 @@ double StrictObject::non_negative_number(std::string_view key) {
   return non_negative_sourced(key).value;
 }
 SourcedNumber StrictObject::positive_sourced(std::string_view key) {
-  note(key, form_of_number("number", 0, false, kLargestNumber));
+  note(key, form_of_number(0, false, kLargestNumber));
   return number(key, 0, false, "a number above 0");
 }
 SourcedNumber StrictObject::non_negative_sourced(std::string_view key) {
-  note(key, form_of_number("number", 0, true, kLargestNumber));
+  note(key, form_of_number(0, true, kLargestNumber));
   return number(key, 0, true, "0 or more");
 }
 
 double StrictObject::fraction(std::string_view key) {
-  note(key, form_of_number("number", 0, false, 1));
+  note(key, form_of_number(0, false, 1));
   const double value = number(key, 0, false, "a number above 0").value;
   if (value > 1) fail(key, fmt::format("{} is out of range: give a share above 0 and at most 1", value));
   return value;

@@ -43,7 +43,10 @@ TEST_CASE("a schema says what the reader asks: types, bounds, what is required a
   CHECK(schema["additionalProperties"] == false);
   CHECK(schema["properties"]["kind"] == Json{{"enum", {"a", "b"}}});
   const Json& share = schema["properties"]["share"];
-  CHECK(share["anyOf"][0]["anyOf"][0] == Json{{"type", "number"}, {"exclusiveMinimum", 0.0}, {"maximum", 1.0}});
+  CHECK(share["anyOf"][0]["$ref"] == "#/$defs/number_above_0.0_to_1.0");
+  const Json& number = schema["$defs"]["number_above_0.0_to_1.0"];
+  CHECK(number["anyOf"][0] == Json{{"type", "number"}, {"exclusiveMinimum", 0.0}, {"maximum", 1.0}});
+  CHECK(number["anyOf"][1]["properties"]["value"] == number["anyOf"][0]);
   CHECK(share["anyOf"][1] == Json{{"type", "null"}});
 }
 
@@ -51,7 +54,7 @@ TEST_CASE("entries of a list share a schema, and a part that another function re
   const Json schema = schema_of_samples();
   const Json& part = schema["properties"]["parts"]["items"];
   CHECK(part["required"] == Json{"count"});
-  CHECK(part["properties"]["count"]["anyOf"][0] == Json{{"type", "integer"}, {"minimum", 1.0}, {"maximum", 10.0}});
+  CHECK(part["properties"]["count"]["$ref"] == "#/$defs/integer_from_1_to_10");
   CHECK(part["properties"]["note"]["anyOf"][0] == Json{{"type", "string"}});
   CHECK(schema["properties"]["inner"]["anyOf"][0]["required"] == Json{"count"});
 }

@@ -104,11 +104,22 @@ Json schema_of(const std::string& title, const std::function<void()>& read) {
   return schema;
 }
 
+/// The figures that Plumb prints beside a model's sizes may be there, and are refused where they do not follow.
+Json schema_of_models(const std::string& title, bool graphs) {
+  Json schema = schema_of(title, [graphs] { read_models(graphs); });
+  const char* name = graphs ? "vgg-11" : "gpt2";
+  const Json figures = shown_figures(parse_model(preset_text(Preset::Kind::kModel, name), name));
+  for (const auto& [key, figure] : figures.items())
+    schema["properties"][key] = {{"description", "follows from the rest"}, {"type", figure.type_name()}};
+  return schema;
+}
+
 Json schema_of_plan() {
   Json schema = schema_of("A plan of Plumb's", read_plans);
   const auto in = [](const char* file) { return Json{{"$ref", file}}; };
   schema["properties"]["model"] = {{"anyOf", {in("model.json"), in("layer_graph.json")}}};
   schema["properties"]["cluster"] = in("cluster.json");
+  schema["properties"]["training"]["properties"]["stack"] = {{"anyOf", {in("stack.json"), {{"type", "null"}}}}};
   return schema;
 }
 
@@ -125,8 +136,8 @@ void matches_stored(const std::string& name, const Json& schema) {
 }  // namespace
 
 TEST_CASE("the schemas of file forms are what the readers ask") {
-  matches_stored("model", schema_of("A transformer by its sizes", [] { read_models(false); }));
-  matches_stored("layer_graph", schema_of("A model as a graph of layers", [] { read_models(true); }));
+  matches_stored("model", schema_of_models("A transformer by its sizes", false));
+  matches_stored("layer_graph", schema_of_models("A model as a graph of layers", true));
   matches_stored("cluster", schema_of("A cluster", read_clusters));
   matches_stored("stack", schema_of("A training stack", read_stacks));
   matches_stored("topology", schema_of("A network of nodes and links", read_topologies));
