@@ -241,8 +241,11 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   if (candidate.known == Known::kStages) {
     PricedLayout priced = advisor_.price(layout);
     const std::vector<std::int64_t> peaks = advisor_.held_bytes(layout, priced);
-    if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster().device, pricing_.memory_headroom(layout)))
-      return {.candidate = candidate, .out = Out{.shortfall = shortfall}};
+    if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster().device, pricing_.memory_headroom(layout))) {
+      Learned learned{.candidate = candidate, .out = Out{.shortfall = shortfall}};
+      learned.candidate.peak_bytes = std::ranges::max(peaks);
+      return learned;
+    }
     const Evaluation sums = evaluate_sums(pricing_, layout, std::move(priced));
     Candidate learned =
         bounded(candidate, Known::kPrivate, {.step = sums.simulation.makespan, .busy = mean_busy(sums.simulation)});
@@ -252,15 +255,15 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   }
   Learned learned{.candidate = candidate, .evaluation = on_shared_links(layout)};
   const Evaluation& evaluation = *learned.evaluation;
+  learned.candidate.peak_bytes = std::ranges::max(evaluation.simulation.peak_memory_bytes);
   if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, pricing_.cluster().device,
                                               pricing_.memory_headroom(layout)))
-    return {.candidate = candidate, .out = Out{.shortfall = shortfall}};
+    return {.candidate = learned.candidate, .out = Out{.shortfall = shortfall}};
   if (auto reason = host_conflict(evaluation))
     return {.candidate = candidate, .out = Out{.reason = std::move(*reason)}};
   learned.candidate.time = evaluation.simulation.makespan;
   learned.candidate.value = options_.objective.value(evaluation);
   if (order_) learned.candidate.own_links_value = learned.candidate.value;
-  learned.candidate.peak_bytes = std::ranges::max(evaluation.simulation.peak_memory_bytes);
   learned.candidate.known = Known::kShared;
   return learned;
 }

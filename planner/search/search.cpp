@@ -52,6 +52,7 @@ class Search {
     if (rows_.empty()) result_.missing_bytes = candidates_.missing_bytes();
     result_.conflicts = candidates_.conflicts();
     if (options_.explain) list_losers();
+    if (options_.list_learned) list_learned();
     for (const Row& row : rows_) {
       result_.values.push_back(candidates_[row.best].value);
       result_.ranked.push_back(candidates_.take_evaluation(row.best));
@@ -289,6 +290,19 @@ class Search {
                              to_seconds(candidate.time).count());
       }
       result_.losers.push_back({request_of(candidates_.layout(index)), std::move(reason)});
+    }
+  }
+
+  void list_learned() {
+    for (std::size_t index = 0; index < candidates_.size(); ++index) {
+      const Candidate& candidate = candidates_[index];
+      const bool fits = candidate.known != Known::kOut;
+      if (candidate.peak_bytes == 0) continue;
+      result_.learned.push_back({.layout = candidate.layout,
+                                 .time = candidate.time,
+                                 .peak_bytes = candidate.peak_bytes,
+                                 .on_shared_links = candidate.known == Known::kShared,
+                                 .fits = fits});
     }
   }
 

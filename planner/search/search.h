@@ -58,6 +58,7 @@ struct SearchOptions {
   bool advise = true;    ///< say what would help where nothing is feasible
   bool by_key = false;   ///< find the best layout with each other value of each key, by a search for each
   bool explain = false;  ///< list every layout that lost, with the nearest change that fits for those that do not fit
+  bool list_learned = false;          ///< list the layouts whose step and memory were learned
   std::int64_t most_evaluations = 0;  ///< simulations after which the search stops; 0: it ends by itself
   /// Asked now and then; true: the search stops.
   std::function<bool(const SearchProgress&)> stop = [](const SearchProgress&) { return false; };
@@ -79,6 +80,15 @@ struct SearchCounts {
   friend bool operator==(const SearchCounts&, const SearchCounts&) = default;
 };
 
+/// A layout whose step and memory the search learned.
+struct LearnedLayout {
+  Layout layout;
+  SimTime time{0};               ///< of the step
+  std::int64_t peak_bytes = 0;   ///< of its fullest rank
+  bool on_shared_links = false;  ///< false: each transfer had its links to itself
+  bool fits = true;              ///< false: it is too large, and its time is a bound
+};
+
 struct SearchResult {
   std::vector<Evaluation> ranked;  ///< the best of each family; empty: there is no feasible layout
   std::vector<double> values;      ///< [ranked] by the objective
@@ -87,6 +97,7 @@ struct SearchResult {
   std::vector<OtherValue> other_values;  ///< by key and value, with `by_key`
   std::vector<Rejection> conflicts;      ///< what cannot exist, or the framework does not run
   std::vector<Rejection> losers;         ///< all other layouts that are no rows, with `explain`
+  std::vector<LearnedLayout> learned;    ///< in the order of the tree, with `list_learned`
   SearchCounts counts;
   /// A value below which no layout that is no row can be, where the search was stopped.
   std::optional<double> stopped_at;

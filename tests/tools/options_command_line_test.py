@@ -21,7 +21,7 @@ VALUES = {
     "--costs": COSTS.replace("f=1", "f=3"), "--output": "FILE", "--lowered": None, "--max-activations": "1",
     "--released-at-i": "0.5", "--objective": "makespan", "--placement": "chain", "--effort": "1000", "--time-limit": "0.001",
     "--certificate": "FILE.json",
-    "--json": None, "--draw": None, "--trace": "FILE.json", "--html": "FILE.html", "--noise": "cv=0.1", "--slow": "rank=0:0.5",
+    "--json": None, "--draw": None, "--verbose": None, "--trace": "FILE.json", "--html": "FILE.html", "--noise": "cv=0.1", "--slow": "rank=0:0.5",
     "--burst-kib": "64", "--global-batch": "64", "--seq": "128", "--precision": "fp32", "--stack": "megatron-core",
     "--fp8-recipe": ("rowwise", "--precision", "fp8", "--stack", "torchtitan"),
     "--optimizer": "sgd", "--layout": "pp=2", "--split": "2,2", "--links": "private", "--unfolded": None,

@@ -120,7 +120,7 @@ class Defaults(CommandLineTest):
         question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128)
         page = self.done(*question, "--explain")
         self.assertLess(len(page.splitlines()), 100)
-        self.assertRegex(page, r"tp=4 +[\d.]+ s +[\d.]+ % +[A-Za-z -]+ [\d.]+ m?s +dp=\d+,tp=4,pp=1")
+        self.assertRegex(page, r"tp=4 +[\d.]+ s +[\d.]+ % +[A-Za-z -]+ [\d.]+ m?s +TP4 SP DP4 ")
         self.assertRegex(page, "stack nemo has no ZeRO 2: give zero=0 or 1")
         others = self.json(*question, "--explain")["other_values"]
         self.assertTrue(all(other["step_time_s"] or other["missing_bytes"] for other in others))

@@ -145,7 +145,7 @@ class Scores(CommandLineTest):
         self.refused(1, "score", rows, "--fit", "cluster.device.gemm_efficiency=0.3", says=["LOW,HIGH"])
 
     def test_a_report_and_a_picture_are_written(self):
-        page, picture = self.folder / "page.md", self.folder / "scatter.svg"
+        page, picture = self.folder / "page.md", self.folder / "errors.svg"
         text = self.done("score", self.rows(self.ROW), "-o", page, "--svg", picture, "--worst", "1")
         self.assertIn("furthest off", text)
         self.assertIn("| rows.json | step time | 1 | 1 |", page.read_text())

@@ -30,6 +30,7 @@ void add_exchange(CLI::App& app, Chosen& chosen) {
   with->add_option("files", measured->files,
                    "the log of the training program, or profiles of PyTorch's profiler, one a rank")
       ->required();
+  add_html(with, measured->html);
   add_json(with, measured->json);
 
   const auto in = std::make_shared<ImportArguments>();

@@ -35,6 +35,10 @@ CLI::Option* add_json(CLI::App* app, bool& json) {
   return app->add_flag("--json", json, "print one JSON document and nothing else");
 }
 
+void add_html(CLI::App* app, std::string& file) {
+  app->add_option("--html", file, "write the answer as a page, to send to a colleague");
+}
+
 void add_question(CLI::App* app, QuestionArguments& question) {
   const auto add = [&](const std::string& name, auto& value, const std::string& what) {
     return of(kOfQuestion, app->add_option(name, value, what));

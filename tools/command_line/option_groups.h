@@ -51,6 +51,7 @@ CLI::Option* of(const char* group, CLI::Option* option);
 void refuse_group(const CLI::App& app, const char* group, std::string_view why);
 
 CLI::Option* add_json(CLI::App* app, bool& json);
+void add_html(CLI::App* app, std::string& file);
 void add_question(CLI::App* app, QuestionArguments& question);
 
 /// Adds the options of tokens, deadline, price and power.

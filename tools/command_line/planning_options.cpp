@@ -52,8 +52,8 @@ void check_whatif(const CLI::App& app, const WhatifArguments& arguments) {
   if (arguments.break_even.empty()) return;
   if (arguments.vary.size() != 1)
     throw UsageError("--break-even is between the two values of one --vary: give one, as in --vary layout.pp=4,8");
-  if (!arguments.csv.empty() || !arguments.svg.empty())
-    throw UsageError("--csv and --svg hold a grid of answers, and --break-even has one: leave one away");
+  if (!arguments.csv.empty() || !arguments.svg.empty() || !arguments.html.empty())
+    throw UsageError("--csv, --svg and --html hold a grid of answers, and --break-even has one: leave one away");
 }
 
 /// Refuses options that the kind of question leaves without effect: a schedule has costs, a plan has a cluster, and a
@@ -147,6 +147,7 @@ void add_plan(CLI::App& app, Chosen& chosen) {
       ->expected(0, 1)
       ->type_name("[FAMILY]");
   verb->add_option("-o,--output", arguments->output, "write the plan to a file");
+  add_html(verb, arguments->html);
   add_json(verb, arguments->json);
 }
 
@@ -174,10 +175,11 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "run, comm_cv of each transfer, dist=lognormal, normal or gamma, runs=1000, seed=1)");
   add_meshes(verb, arguments->meshes, arguments->reshard);
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev; packed if its name ends in .gz");
-  verb->add_option("--html", arguments->html,
-                   "write a page with the timeline, memory and causes, to send to a colleague");
+  add_html(verb, arguments->html);
   CLI::Option* draw = verb->add_flag("--draw", arguments->draw, "draw the timeline");
-  add_json(verb, arguments->json)->excludes(draw);
+  CLI::Option* verbose =
+      verb->add_flag("--verbose", arguments->verbose, "also print each rank, the critical path and all sensitivities");
+  add_json(verb, arguments->json)->excludes(draw)->excludes(verbose);
 }
 
 void add_plan_readers(CLI::App& app, Chosen& chosen) {
@@ -205,6 +207,7 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
   whatif_app->add_flag("--replan", whatif->replan, "search the best layout anew for each");
   whatif_app->add_option("--csv", whatif->csv, "write the table to a file");
   whatif_app->add_option("--svg", whatif->svg, "draw the step time over the last key that is varied");
+  add_html(whatif_app, whatif->html);
   add_json(whatif_app, whatif->json);
 }
 

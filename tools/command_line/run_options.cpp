@@ -169,6 +169,7 @@ void add_validate(CLI::App& app, Chosen& chosen) {
               .link_group = "Options"});
   verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
   verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
+  add_html(verb, arguments->html);
   verb->add_option("--lanes", arguments->lanes, "write both as one Chrome trace, prediction above measurement");
   verb->add_option("--repeat", arguments->repeat, "run so often from the beginning, and take all steps together")
       ->transform(count_of<int>(1));

@@ -85,14 +85,14 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
       verb->add_option("--costs", arguments->costs, "what it is made for, as in f=1,i=1.5,w=0.8,c=0.1");
       verb->add_option("-o,--output", arguments->output, "file to write: .txt, .json or .csv (default: print as text)");
       add_search(verb, *arguments);
+      add_html(verb, arguments->html);
     }
     if (v.run == schedule_check_verb) {
       add_sends(verb, arguments->sends);
       add_max_activations(verb, *arguments);
       verb->add_option("--certificate", arguments->certificate, "a certificate of `schedule search` to verify as well");
     }
-    if (!v.takes_schedule || v.run == schedule_check_verb || v.run == schedule_search_verb)
-      add_json(verb, arguments->json);
+    if (!v.writes) add_json(verb, arguments->json);
   }
 }
 

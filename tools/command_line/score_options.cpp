@@ -52,7 +52,8 @@ void add_score(CLI::App& app, Chosen& chosen) {
   verb->add_option("--runs", score->runs, "answers of `plumb validate --json`, which get a table in the report")
       ->take_all();
   verb->add_option("-o,--output", score->output, "write a report in Markdown");
-  verb->add_option("--svg", score->svg, "draw predictions against measurements");
+  verb->add_option("--svg", score->svg, "draw the errors by source, and those of sources left out apart");
+  add_html(verb, score->html);
   verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")
       ->transform(count_of<int>(0));
   add_json(verb, score->json);

@@ -57,6 +57,7 @@ struct PlanArguments {
   bool explain = false;     ///< say what other values of each key cost
   std::string family;       ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
   std::string output;
+  std::string html;
   bool json = false;
 };
 
@@ -133,6 +134,7 @@ struct SimulateArguments {
   std::string trace;
   std::string html;
   bool draw = false;
+  bool verbose = false;  ///< each rank, the critical path and all sensitivities
   bool json = false;
 };
 
@@ -153,6 +155,7 @@ struct ScheduleVerbArguments {
   std::string sends = "buffered";    ///< check
   std::vector<int> max_activations;  ///< check, search: most of a rank; none, one for all, or one a rank
   std::string certificate;           ///< search: a file to write; check: a file to verify
+  std::string html;                  ///< search
   bool lowered = false;
   bool json = false;
 };
@@ -172,6 +175,7 @@ struct WhatifArguments {
   bool replan = false;
   std::string csv;
   std::string svg;
+  std::string html;
   bool json = false;
 };
 
@@ -179,6 +183,7 @@ struct WhatifArguments {
 struct CompareArguments {
   std::string plan;
   std::vector<std::string> files;  ///< the log that the run printed, or profiles of its ranks
+  std::string html;
   bool json = false;
 };
 
@@ -214,6 +219,7 @@ struct ScoreArguments {
   int worst = 0;                      ///< rows to list, in descending order of their errors
   std::string output;                 ///< a report in Markdown
   std::string svg;
+  std::string html;
   bool json = false;
 };
 
@@ -297,7 +303,8 @@ struct RunArguments {
 
 struct ValidateArguments {
   ReplayArguments replay;
-  std::string svg;                      ///< the prediction above the measurement
+  std::string svg;  ///< the prediction above the measurement
+  std::string html;
   std::string output;                   ///< the prediction, written before the first step
   std::string lanes;                    ///< a Chrome trace with both, rank by rank
   int repeat = 1;                       ///< runs, each from the beginning, whose steps are taken together

@@ -78,6 +78,13 @@ Target target_input(const std::string& name) {
   throw UsageError(fmt::format("there is no target \"{}\": give {}", name, fmt::join(target_names(), ", ")));
 }
 
+std::string target_of_stack(const std::string& stack) {
+  for (const Target& target : all_targets())
+    if (std::ranges::any_of(target.stacks, [&](const auto& runs_as) { return runs_as.first == stack; }))
+      return target.name;
+  return {};
+}
+
 std::optional<TrainerSettings> logged_settings_input(const std::string& path) {
   LoggedSettingsReader reader(all_targets());
   read_lines(path, [&](std::string_view line) { reader.take(line); });

@@ -20,6 +20,9 @@ std::vector<std::string> target_names();
 /// Returns the target of a preset's name. Throws UsageError with all names if there is none.
 Target target_input(const std::string& name);
 
+/// Returns the name of the target that runs as that stack; empty if none does.
+std::string target_of_stack(const std::string& stack);
+
 /// Settings of a trainer, and the target that they are of.
 struct TrainerSettings {
   Target target;

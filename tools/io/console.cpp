@@ -84,6 +84,10 @@ void draw_progress(std::string_view what, double share) {
   print_to_stderr(fmt::format("\r{} [{}{}]", what, std::string(filled, '#'), std::string(kWidth - filled, ' ')));
 }
 
+void draw_elapsed(std::string_view what, Seconds elapsed) {
+  print_to_stderr(fmt::format("\r{}: {:.0f} s", what, elapsed.count()));
+}
+
 void clear_progress() {
   print_to_stderr("\r\x1b[K");
 }

@@ -39,15 +39,20 @@ bool shows_progress();
 void draw_progress(std::string_view what, double share);
 void clear_progress();
 
-/// Returns work()'s result. Where a person watches stderr, a bar fills over the time that the work is expected to take.
+/// Redraws the time that something has taken, in the place of a bar.
+void draw_elapsed(std::string_view what, Seconds elapsed);
+
+/// Returns work()'s result. Where a person watches stderr, a bar fills over the time that the work is expected to take;
+/// where none is expected, its time so far is shown.
 template <typename Work>
-auto with_progress(std::string_view what, Seconds expected, Work work) {
+auto with_progress(std::string_view what, std::optional<Seconds> expected, Work work) {
   if (!shows_progress()) return work();
   constexpr std::chrono::milliseconds kRedrawEvery{200};
   const auto start = std::chrono::steady_clock::now();
   auto result = std::async(std::launch::async, std::move(work));
   while (result.wait_for(kRedrawEvery) != std::future_status::ready) {
-    draw_progress(what, Seconds{std::chrono::steady_clock::now() - start} / expected);
+    const Seconds elapsed{std::chrono::steady_clock::now() - start};
+    expected ? draw_progress(what, elapsed / *expected) : draw_elapsed(what, elapsed);
   }
   clear_progress();
   return result.get();

@@ -1,4 +1,4 @@
-// Charts as SVG: stacked bars, lines over steps, points with their front.
+// Charts as SVG: stacked bars, points and lines over two axes, bars to both sides of 0.
 
 const kSvg = "http://www.w3.org/2000/svg";
 
@@ -45,7 +45,8 @@ function marksOf(least, most, count = 5) {
 function drawBars(parent, block) {
   const shown = block.kinds.map(() => true);
   const holder = document.createElement("div");
-  const rowHeight = 20, gutter = 110, right = 90, width = 1000;
+  const rowHeight = 20, right = 90, width = 1000;
+  const gutter = 20 + 7 * Math.max(...block.bars.map((bar) => bar.name.length));
   const limit = block.limit || 0;
   const most = Math.max(limit, ...block.bars.map((bar) => bar.values.reduce((a, b) => a + b, 0))) || 1;
   function draw() {
@@ -75,46 +76,133 @@ function drawBars(parent, block) {
   draw();
 }
 
-/** Points of several series over two axes; a series of kind "line" is joined. */
+/** Returns round marks of values in a unit, which for bytes are round in GiB. */
+function marksIn(unit, least, most) {
+  const size = unit === "B" ? 2 ** 30 : 1;
+  return marksOf(least / size, most / size).map((mark) => mark * size);
+}
+
+/** Returns the places and marks of an axis from `low` to `high` on the screen. */
+function axisOf(axis, values, low, high) {
+  const named = axis.names && axis.names.length > 0;
+  const all = axis.limit > 0 ? [...values, axis.limit] : values;
+  const least = Math.min(...all), most = Math.max(...all), margin = (most - least || Math.abs(most) || 1) * 0.06;
+  if (axis.log && least > 0) {
+    const from = Math.log(least) - 0.2, to = Math.log(most) + 0.2;
+    const marks = [];
+    for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power++) marks.push(10 ** power);
+    return { marks: marks.filter((mark) => Math.log(mark) >= from && Math.log(mark) <= to), text: (v) => unitText(v, axis.unit),
+      place: (v) => low + (Math.log(v) - from) / (to - from) * (high - low) };
+  }
+  const distinct = [...new Set(values)];
+  const few = distinct.length <= 8 && !(axis.limit > 0) && axis.unit === "" ? distinct : null;  // the marks of a sweep
+  const from = named ? least - 0.5 : Math.max(0, least - margin), to = named ? most + 0.5 : most + margin;
+  return { marks: named ? axis.names.map((_, i) => i) : few || marksIn(axis.unit, from, to), text: (v) => named ? axis.names[v] : unitText(v, axis.unit),
+    place: (v) => low + (v - from) / (to - from) * (high - low) };
+}
+
+/** Points of several series over two axes; the pointer or the arrows pick one, whose facts stand below. */
 function drawPoints(parent, block) {
   const width = 1000, height = 420, left = 90, bottom = 50, top = 12, right = 24;
-  const points = block.series.flatMap((series) => series.points);
+  const points = block.series.flatMap((series, index) => series.points.map((point) => ({ ...point, index })));
   if (points.length === 0) return;
-  const range = (key) => {
-    const values = points.map((point) => point[key]);
-    const least = Math.min(...values), most = Math.max(...values), margin = (most - least || Math.abs(most) || 1) * 0.06;
-    return [Math.max(0, least - margin), most + margin];
-  };
-  const [x0, x1] = range("x"), [y0, y1] = range("y");
-  const xOf = (x) => left + (x - x0) / (x1 - x0) * (width - left - right);
-  const yOf = (y) => height - bottom - (y - y0) / (y1 - y0) * (height - bottom - top);
   const shown = block.series.map(() => true);
+  let x, y;  // the axes of what is shown
   const holder = document.createElement("div");
+  holder.tabIndex = 0;
+  holder.className = "chart";
+  holder.setAttribute("role", "img");
+  holder.setAttribute("aria-label", `${block.y.name} over ${block.x.name}, ${points.length} points; the arrows go through them`);
+  const readout = document.createElement("div");
+  readout.className = "readout";
+  readout.textContent = "the pointer or the arrows tell each point";
+  let ring = null, picked = null;
+  const visible = () => points.filter((point) => shown[point.index]).sort((a, b) => a.x - b.x || a.y - b.y);
+
+  function pick(point) {
+    picked = point;
+    if (!point) return;
+    ring.setAttribute("cx", x.place(point.x));
+    ring.setAttribute("cy", y.place(point.y));
+    ring.setAttribute("visibility", "visible");
+    readout.textContent = `${block.series[point.index].name}${point.label ? `: ${point.label}` : ""}: ` +
+      `${block.x.name} ${x.text(point.x)}, ${block.y.name} ${y.text(point.y)}`;
+  }
   function draw() {
+    const seen = visible().length > 0 ? visible() : points;
+    x = axisOf(block.x, seen.map((point) => point.x), left, width - right);
+    y = axisOf(block.y, seen.map((point) => point.y), height - bottom, top);
     holder.replaceChildren();
-    const svg = svgElement(holder, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-    for (const mark of marksOf(y0, y1)) {
-      svgElement(svg, "line", { x1: left, x2: width - right, y1: yOf(mark), y2: yOf(mark), class: "axis" });
-      svgElement(svg, "text", { x: left - 8, y: yOf(mark) + 4, "text-anchor": "end", class: "faint" }, unitText(mark, block.y.unit));
+    const svg = svgElement(holder, "svg", { viewBox: `0 0 ${width} ${height}` });
+    for (const mark of y.marks) {
+      svgElement(svg, "line", { x1: left, x2: width - right, y1: y.place(mark), y2: y.place(mark), class: "axis" });
+      svgElement(svg, "text", { x: left - 8, y: y.place(mark) + 4, "text-anchor": "end", class: "faint" }, y.text(mark));
     }
-    for (const mark of marksOf(x0, x1)) {
-      svgElement(svg, "line", { x1: xOf(mark), x2: xOf(mark), y1: top, y2: height - bottom, class: "axis" });
-      svgElement(svg, "text", { x: xOf(mark), y: height - bottom + 18, "text-anchor": "middle", class: "faint" }, unitText(mark, block.x.unit));
+    for (const mark of x.marks) {
+      svgElement(svg, "line", { x1: x.place(mark), x2: x.place(mark), y1: top, y2: height - bottom, class: "axis" });
+      svgElement(svg, "text", { x: x.place(mark), y: height - bottom + 18, "text-anchor": "middle", class: "faint" }, x.text(mark));
     }
     svgElement(svg, "text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, block.x.name);
     svgElement(svg, "text", { x: 14, y: height / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${height / 2})` }, block.y.name);
+    if (block.x.limit > 0) {
+      const at = x.place(block.x.limit);
+      svgElement(svg, "line", { x1: at, x2: at, y1: top, y2: height - bottom, stroke: "var(--bad)", "stroke-dasharray": "4 3" });
+      svgElement(svg, "text", { x: at - 5, y: top + 10, "text-anchor": "end", class: "faint" }, `limit ${x.text(block.x.limit)}`);
+    }
     block.series.forEach((series, index) => {
       if (!shown[index]) return;
       if (series.line && series.points.length > 1) {
-        const path = series.points.map((point) => `${xOf(point.x)},${yOf(point.y)}`).join(" ");
+        const path = series.points.map((point) => `${x.place(point.x)},${y.place(point.y)}`).join(" ");
         svgElement(svg, "polyline", { points: path, fill: "none", stroke: series.color, "stroke-width": 2 });
       }
-      for (const point of series.points) {
-        const dot = svgElement(svg, "circle", { cx: xOf(point.x), cy: yOf(point.y), r: 4, fill: series.color });
-        svgElement(dot, "title", {}, `${point.label || series.name}\n${block.x.name} ${unitText(point.x, block.x.unit)}, ${block.y.name} ${unitText(point.y, block.y.unit)}`);
-      }
+      for (const point of series.points) svgElement(svg, "circle", { cx: x.place(point.x), cy: y.place(point.y), r: 4, fill: series.color });
     });
+    ring = svgElement(svg, "circle", { r: 7, fill: "none", stroke: "var(--ink)", "stroke-width": 2, visibility: "hidden" });
+    if (picked && shown[picked.index]) pick(picked);
   }
-  parent.append(legendOf(block.series, (index, on) => { shown[index] = on; draw(); }), holder);
+  holder.addEventListener("pointermove", (event) => {
+    const box = holder.getBoundingClientRect(), scale = width / box.width;
+    const at = { x: (event.clientX - box.left) * scale, y: (event.clientY - box.top) * scale };
+    let nearest = null, least = 900;  // a square distance of 30
+    for (const point of visible()) {
+      const distance = (x.place(point.x) - at.x) ** 2 + (y.place(point.y) - at.y) ** 2;
+      if (distance < least) { least = distance; nearest = point; }
+    }
+    pick(nearest);
+  });
+  holder.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const all = visible(), at = all.findIndex((point) => picked && point.x === picked.x && point.y === picked.y && point.index === picked.index);
+    if (all.length > 0) pick(all[at < 0 ? 0 : Math.max(0, Math.min(all.length - 1, at + step))]);
+  });
+  parent.append(legendOf(block.series, (index, on) => { shown[index] = on; draw(); }), holder, readout);
   draw();
+}
+
+/** Bars to both sides of 0, with their ranges across them. */
+function drawDifferences(parent, block) {
+  const rowHeight = 20, gutter = 260, right = 330, width = 1000;
+  const ends = block.bars.flatMap((bar) => bar.low === null ? [bar.value] : [bar.value, bar.low, bar.high]);
+  const least = Math.min(0, ...ends), most = Math.max(0, ...ends), wide = most - least || 1;
+  const xOf = (value) => gutter + (value - least) / wide * (width - gutter - right);
+  const height = block.bars.length * rowHeight;
+  const svg = svgElement(parent, "svg", { viewBox: `0 0 ${width} ${height + 4}`, role: "img" });
+  block.bars.forEach((bar, row) => {
+    const y = row * rowHeight, middle = y + rowHeight / 2;
+    const name = bar.name.length > 40 ? `${bar.name.slice(0, 39)}…` : bar.name;
+    svgElement(svgElement(svg, "text", { x: gutter - 8, y: y + 14, "text-anchor": "end" }, name), "title", {}, bar.name);
+    const from = Math.min(xOf(0), xOf(bar.value)), to = Math.max(xOf(0), xOf(bar.value));
+    svgElement(svg, "rect", { x: from, y: y + 3, width: Math.max(1, to - from), height: rowHeight - 7, fill: bar.value < 0 ? "#4e79a7" : "#f28e2b" });
+    if (bar.low !== null) {
+      svgElement(svg, "line", { x1: xOf(bar.low), x2: xOf(bar.high), y1: middle - 1, y2: middle - 1, class: "range" });
+      for (const end of [bar.low, bar.high]) svgElement(svg, "line", { x1: xOf(end), x2: xOf(end), y1: y + 4, y2: y + rowHeight - 6, class: "range" });
+    }
+    const sign = bar.value > 0 && least < 0 ? "+" : "";
+    const furthest = Math.max(xOf(0), xOf(bar.value), bar.low === null ? 0 : xOf(bar.high));
+    const text = svgElement(svg, "text", { x: furthest + 6, y: y + 14 }, `${sign}${unitText(bar.value, block.unit)}`);
+    if (bar.label) svgElement(text, "tspan", { class: "faint", dx: 8 }, bar.label);
+  });
+  svgElement(svg, "line", { x1: xOf(0), x2: xOf(0), y1: 0, y2: height, class: "zero" });
 }

@@ -4,7 +4,7 @@
 //
 //   Page page{.title = "llama-3-8b on h100:16"};
 //   add_verdict(page, "step time 6.29 s", true);
-//   add_timeline(page, "timeline", simulation.timeline);
+//   add_timeline(page, "Timeline", simulation.timeline);   // timeline_block.h
 //   write_file("answer.html", to_html(page));
 
 #include <string>
@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/reports/table.h"
-#include "traces/timeline.h"
+#include "traces/draw/difference_chart.h"
 
 namespace plumb { inline namespace tools {
 
@@ -39,10 +39,14 @@ struct Bar {
 struct AxisQuantity {
   std::string name;
   std::string unit;
+  std::vector<std::string> names;  ///< what stands at 0, 1, ... where the values are no numbers; empty: they are
+  double limit = 0;                ///< a line across the axis if it is above 0
+  bool logarithmic = false;
 };
 
 struct PointSeries {
   std::string name;
+  std::string color;  ///< as of ChartKind
   struct Point {
     double x = 0;
     double y = 0;
@@ -52,20 +56,25 @@ struct PointSeries {
   bool joined = false;  ///< by a line
 };
 
+/// Adds a block that a script draws by its kind. The functions below make such blocks; those without content are left
+/// out.
+void add_block(Page& page, const char* kind, const std::string& title, nlohmann::ordered_json block);
+
 /// The sentence that the page begins with; `holds` is false for bad news.
 void add_verdict(Page& page, std::string_view text, bool holds);
 void add_note(Page& page, std::string_view text);
 void add_command(Page& page, const std::string& title, std::string_view text);
 void add_table(Page& page, const std::string& title, const TextTable& table);
 
-/// A lane for what each rank computes, and one for its messages and collectives where it has some.
-void add_timeline(Page& page, const std::string& title, const Timeline& timeline);
-
 /// Bars of stacked values; `limit` is drawn across them if it is above 0.
 void add_bars(Page& page, const std::string& title, const std::vector<ChartKind>& kinds, const std::vector<Bar>& bars,
               const std::string& unit, double limit = 0);
 void add_points(Page& page, const std::string& title, const AxisQuantity& x, const AxisQuantity& y,
                 const std::vector<PointSeries>& series);
+
+/// Bars to both sides of 0, with their ranges across them. `unit` as of AxisQuantity.
+void add_differences(Page& page, const std::string& title, const std::string& unit,
+                     const std::vector<Difference>& differences);
 
 std::string to_html(const Page& page);
 

@@ -39,7 +39,7 @@ function drawText(parent, block) {
   text.textContent = block.text;
 }
 
-const drawings = { verdict: drawText, note: drawText, command: drawText, table: drawTable, timeline: drawTimeline, bars: drawBars, points: drawPoints };
+const drawings = { verdict: drawText, note: drawText, command: drawText, table: drawTable, timeline: drawTimeline, bars: drawBars, points: drawPoints, differences: drawDifferences };
 
 const page = JSON.parse(document.getElementById("data").textContent);
 document.title = page.title;

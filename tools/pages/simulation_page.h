@@ -14,7 +14,10 @@ namespace plumb { inline namespace tools {
 Page simulation_page(const std::string& title, const Simulation& simulation, const ReportContext& context,
                      const Plan* plan);
 
-/// Ends a page with what repeats it: the command, the version, and the plan.
-void add_inputs(Page& page, const std::string& command, const Plan* plan);
+/// Adds the parts of a simulation: the timeline, memory and time of each rank, and what binds the step.
+void add_simulation(Page& page, const Simulation& simulation, const ReportContext& context, const Plan* plan);
+
+/// Adds what 1 % more of each of the cluster's figures changes the step by, in per cent.
+void add_binding(Page& page, const std::vector<ResourceSensitivity>& by_resource);
 
 }}  // namespace plumb::tools

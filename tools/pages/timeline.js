@@ -33,7 +33,7 @@ function drawTimeline(parent, block) {
   }));
   const colors = block.kinds.map((kind) => kind.color);
   const shown = block.kinds.map(() => true);
-  const gutter = 90, axis = 20, rowHeight = Math.max(12, Math.min(26, Math.floor(640 / Math.max(1, lanes.length))));
+  const gutter = 20 + 7 * Math.max(...lanes.map((lane) => lane.name.length)), axis = 20, rowHeight = Math.max(12, Math.min(26, Math.floor(640 / Math.max(1, lanes.length))));
   const height = axis + lanes.length * rowHeight;
   let begin = 0, end = block.end;
 
@@ -60,9 +60,10 @@ function drawTimeline(parent, block) {
       if (shown[kind[i]]) {
         pen.fillStyle = colors[kind[i]];
         pen.fillRect(x, top, wide, rowHeight - 2);
-        if (wide > 26 && lane.microbatch[i] >= 0) {
+        const label = lane.microbatch[i] >= 0 ? String(lane.microbatch[i]) : "";
+        if (label && wide > 7 * label.length + 5) {
           pen.fillStyle = "#111";
-          pen.fillText(String(lane.microbatch[i]), x + 3, top + rowHeight / 2, wide - 4);
+          pen.fillText(label, x + 3, top + rowHeight / 2, wide - 4);
         }
       }
       i = ends[i] - start[i] < pixel ? Math.max(i + 1, firstAbove(ends, right + pixel, i + 1)) : i + 1;
@@ -81,8 +82,7 @@ function drawTimeline(parent, block) {
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     pen.fillStyle = style.color;
-    const step = 10 ** Math.floor(Math.log10((end - begin) / 4));
-    for (let time = Math.ceil(begin / step) * step; time < end; time += step) pen.fillText(durationText(time), xOf(time), 8);
+    for (const time of marksOf(begin, end, 8)) pen.fillText(durationText(time), xOf(time), 8);
     lanes.forEach((lane, row) => {
       pen.fillStyle = style.color;
       pen.fillText(lane.name, 2, axis + (row + 0.5) * rowHeight, gutter - 6);

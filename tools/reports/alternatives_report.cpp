@@ -10,6 +10,7 @@
 #include "planner/evaluate/time_components.h"
 #include "planner/partition/balanced_partition.h"
 #include "planner/spec/layout_keys.h"
+#include "tools/reports/short_layout.h"
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
@@ -28,21 +29,43 @@ std::vector<std::pair<std::string, std::string>> differing_keys(const Layout& la
   return keys;
 }
 
+/// Returns what variants of a layout have in its place: "v=8|4, zero=1".
+std::string differing_values(const Layout& layout, const std::vector<Layout>& variants) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> values;  // [key]
+  for (const Layout& variant : variants) {
+    for (auto& [key, value] : differing_keys(variant, layout)) {
+      auto known = std::ranges::find(values, key, [](const auto& entry) { return entry.first; });
+      if (known == values.end()) known = values.insert(values.end(), {key, {}});
+      if (std::ranges::find(known->second, value) == known->second.end()) known->second.push_back(value);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [key, others] : values) texts.push_back(fmt::format("{}={}", key, fmt::join(others, "|")));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 /// The part of the step that grows most from the best layout to another one.
 struct Growth {
   TimeComponent component = TimeComponent::kBubble;
   Seconds seconds{0};
 };
 
-Growth largest_growth(const Pricing& pricing, const Evaluation& best, const Evaluation& other) {
-  const TimeComponents before = time_components(pricing, best, step_time(best.simulation));
-  const TimeComponents after = time_components(pricing, other, step_time(other.simulation));
+Growth largest_growth(const TimeComponents& before, const TimeComponents& after) {
   Growth largest;
   for (int i = 0; i < kTimeComponentCount; ++i) {
     const Seconds growth = after[i] - before[i];
     if (growth > largest.seconds) largest = {.component = static_cast<TimeComponent>(i), .seconds = growth};
   }
   return largest;
+}
+
+Growth largest_growth(const Pricing& pricing, const Evaluation& best, const Evaluation& other) {
+  return largest_growth(time_components(pricing, best, step_time(best.simulation)),
+                        time_components(pricing, other, step_time(other.simulation)));
+}
+
+std::string to_text(const Growth& growth) {
+  return fmt::format("{} {}", component_name(growth.component), duration_text(growth.seconds.count()));
 }
 
 bool same_keys(const LayoutRequest& a, const LayoutRequest& b) {
@@ -55,19 +78,22 @@ double longer_pct(const Evaluation& best, const Evaluation& other) {
 
 }  // namespace
 
-std::string variants_text(const Layout& layout, const std::vector<Layout>& variants) {
-  if (variants.empty()) return {};
-  std::vector<std::pair<std::string, std::vector<std::string>>> values;  // [key]
-  for (const Layout& variant : variants) {
-    for (auto& [key, value] : differing_keys(variant, layout)) {
-      auto known = std::ranges::find(values, key, [](const auto& entry) { return entry.first; });
-      if (known == values.end()) known = values.insert(values.end(), {key, {}});
-      if (std::ranges::find(known->second, value) == known->second.end()) known->second.push_back(value);
-    }
+std::string growth_text(const SearchedSetting& of_best, const Evaluation& best, const SearchedSetting& of_other,
+                        const Evaluation& other) {
+  const Growth growth = largest_growth(time_components(of_best.pricing, best, step_time(best.simulation)),
+                                       time_components(of_other.pricing, other, step_time(other.simulation)));
+  return growth.seconds > Seconds{0} ? to_text(growth) : "";
+}
+
+std::string variants_text(const SearchResult& search) {
+  std::string text;
+  for (std::size_t row = 0; row < search.ranked.size(); ++row) {
+    if (search.variants[row].empty()) continue;
+    const std::string keys = differing_values(search.ranked[row].layout, search.variants[row]);
+    const std::size_t count = search.variants[row].size();
+    text += line_text(fmt::format("{}: {} ({} layout{})", row + 1, keys, count, count == 1 ? "" : "s"));
   }
-  std::vector<std::string> texts;
-  for (const auto& [key, others] : values) texts.push_back(fmt::format("{}={}", key, fmt::join(others, "|")));
-  return fmt::format("+{}: {}", variants.size(), fmt::join(texts, ", "));
+  return text.empty() ? "" : "\nlayouts of a row's degrees that take nearly the same:\n" + text;
 }
 
 std::string other_values_text(const Pricing& pricing, const SearchResult& search) {
@@ -84,9 +110,8 @@ std::string other_values_text(const Pricing& pricing, const SearchResult& search
     }
     const Growth growth = largest_growth(pricing, best, *other.best);
     table.rows.push_back({key, duration_text(step_time(other.best->simulation).count()),
-                          fmt::format("{:.1f} %", longer_pct(best, *other.best)),
-                          fmt::format("{} {}", component_name(growth.component), duration_text(growth.seconds.count())),
-                          to_text(other.best->layout)});
+                          fmt::format("{:.1f} %", longer_pct(best, *other.best)), to_text(growth),
+                          short_text(other.best->layout)});
   }
   std::string text = "\nother values of each key, with all other keys free:\n" + to_text(table);
   if (!unfit.empty()) text += fmt::format("too large in every layout: {}\n", fmt::join(unfit, ", "));

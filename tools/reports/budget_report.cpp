@@ -9,6 +9,8 @@
 
 #include "planner/budget/scaling_knee.h"
 #include "tools/reports/interval_text.h"
+#include "tools/reports/or_null.h"
+#include "tools/reports/short_layout.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 
@@ -77,7 +79,7 @@ TextTable table_of(const BudgetAnswer& answer) {
     const Plan& plan = answer.planned[row.of].plan;
     Layout layout = plan.layout;
     layout.split.clear();
-    table.rows.push_back({plan.cluster.name, std::to_string(step.devices), to_text(layout),
+    table.rows.push_back({plan.cluster.name, std::to_string(step.devices), short_text(layout),
                           duration_text(step.step.count()), fmt::format("{:.1f} %", 100 * resilience.goodput),
                           fmt::format("{:.4g}", row.bill.tokens), fmt::format("{:.4g}", row.bill.days),
                           fmt::format("{:.4g}", row.bill.device_hours), usd_text(row.bill.usd),
@@ -185,11 +187,6 @@ std::string given_text(const BudgetLimits& limits) {
 
 ordered_json seconds_json(Seconds span) {
   return std::isinf(span.count()) ? ordered_json(nullptr) : ordered_json(span.count());
-}
-
-template <typename Number>
-ordered_json or_null(const std::optional<Number>& number) {
-  return number ? ordered_json(*number) : ordered_json(nullptr);
 }
 
 ordered_json row_json(const BudgetAnswer& answer, const BudgetRow& row, const std::vector<ClusterScaling>& scalings) {

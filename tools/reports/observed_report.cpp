@@ -23,18 +23,6 @@ std::string percent(double ratio) {
   return fmt::format("{:+.1f} %", 100 * ratio);
 }
 
-std::string verdict_text(const ObservedReport& report) {
-  const PredictedAndMeasured& step = report.compared.step;
-  const double error = error_ratio(step);
-  const PredictionInterval& interval = report.intervals.step_time;
-  const std::string place = fmt::format("{} the interval in which four of five runs lie, {} to {}",
-                                        is_within(interval, step.measured) ? "in" : "outside",
-                                        duration_text(interval.low), duration_text(interval.high));
-  return fmt::format("the step took {} and was predicted to take {}, which is {:.1f} % too {}; it lies {}",
-                     duration_text(step.measured), duration_text(step.predicted), 100 * std::abs(error),
-                     error < 0 ? "short" : "long", place);
-}
-
 std::string quantities_text(const ObservedReport& report) {
   TextTable table{.head = {"quantity", "predicted", "measured", "error"}};
   const auto add = [&](const std::string& name, const PredictedAndMeasured& of, std::string (*text)(double)) {
@@ -82,13 +70,26 @@ ordered_json pair_json(const PredictedAndMeasured& of) {
 
 }  // namespace
 
+std::string verdict_text(const ObservedReport& report) {
+  const PredictedAndMeasured& step = report.compared.step;
+  const double error = error_ratio(step);
+  const PredictionInterval& interval = report.intervals.step_time;
+  const std::string place = fmt::format("{} the interval in which four of five runs lie, {} to {}",
+                                        is_within(interval, step.measured) ? "in" : "outside",
+                                        duration_text(interval.low), duration_text(interval.high));
+  return fmt::format("the step took {} and was predicted to take {}, which is {:.1f} % too {}; it lies {}",
+                     duration_text(step.measured), duration_text(step.predicted), 100 * std::abs(error),
+                     error < 0 ? "short" : "long", place);
+}
+
 std::string to_text(const ObservedReport& report) {
   const MedianEstimate& step = report.run.step;
   const std::string spread =
       step.standard_error ? fmt::format(", known to {:.2g} %", 100 * *step.standard_error / step.value) : "";
-  return fmt::format("{}\n{}\n{}: the median of {} steps of {}{}\n\n{}\n{}\n{}", verdict_text(report), report.plan,
-                     report.file, step.observations, report.run.framework, spread, quantities_text(report),
-                     figures_text(report), changes_text(report));
+  return line_text(verdict_text(report)) + line_text(report.plan) +
+         line_text(fmt::format("{}: the median of {} steps of {}{}", report.file, step.observations,
+                               report.run.framework, spread)) +
+         fmt::format("\n{}\n{}\n{}", quantities_text(report), figures_text(report), changes_text(report));
 }
 
 ordered_json to_json(const ObservedReport& report) {

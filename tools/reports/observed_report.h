@@ -24,7 +24,10 @@ struct ObservedReport {
   std::vector<LayoutChange> changes;
 };
 
-/// The first line is the verdict: how far off the predicted step is, and whether the measured one lies in its interval.
+/// Returns the verdict: how far off the predicted step is, and whether the measured one lies in its interval.
+std::string verdict_text(const ObservedReport& report);
+
+/// Begins with the verdict.
 std::string to_text(const ObservedReport& report);
 
 nlohmann::ordered_json to_json(const ObservedReport& report);

@@ -8,9 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/partition/balanced_partition.h"
 #include "tools/reports/alternatives_report.h"
-#include "tools/reports/table.h"
+#include "tools/reports/short_layout.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -20,13 +19,6 @@ struct Column {
   std::string head;
   std::function<std::string(const PlannedQuestion&, const SettingRow&)> cell;
 };
-
-/// Returns the layout, with runs of equal numbers of its split written once. A split that the stack or costs make is
-/// none of its keys.
-std::string keys_text(Layout layout) {
-  const std::vector<int> split = std::exchange(layout.split, {});
-  return to_text(layout) + (split.empty() ? "" : fmt::format(",split={}", runs_text(split)));
-}
 
 std::string stack_name(const PlannedQuestion& setting, const Evaluation& row) {
   const StackSpec* stack = setting.pricing.stack_of(row.layout);
@@ -66,7 +58,7 @@ std::vector<Column> columns(const PlannedSettings& planned) {
     return std::string(optimizer_name(s.pricing.training().optimizer));
   });
   add("layout",
-      [](const PlannedQuestion& s, const SettingRow& row) { return keys_text(evaluation_of(s, row).layout); });
+      [](const PlannedQuestion& s, const SettingRow& row) { return short_text(evaluation_of(s, row).layout); });
   if (planned.goal == Goal::kCost)
     add(unit + "/$", [](const PlannedQuestion& s, const SettingRow& row) {
       return fmt::format("{:.4g}", trained(s.pricing) / row.value);
@@ -77,33 +69,41 @@ std::vector<Column> columns(const PlannedSettings& planned) {
     });
   if (planned.goal == Goal::kRobust)
     add("p95", [](const PlannedQuestion&, const SettingRow& row) { return duration_text(row.value); });
-  add("step time", [](const PlannedQuestion& s, const SettingRow& row) {
+  add("step", [](const PlannedQuestion& s, const SettingRow& row) {
     return duration_text(step_time(evaluation_of(s, row).simulation).count());
   });
-  add("MFU", [](const PlannedQuestion& s, const SettingRow& row) {
-    return fmt::format("{:.1f} %", 100 * evaluation_of(s, row).rates.mfu_ratio);
+  const SettingRow& best = planned.rows.front();
+  add("to best", [best](const PlannedQuestion&, const SettingRow& row) {
+    return row.value == best.value ? std::string() : fmt::format("{:+.1f} %", 100 * (row.value / best.value - 1));
   });
-  add("bubble", [](const PlannedQuestion& s, const SettingRow& row) {
-    return fmt::format("{:.1f} %", 100 * evaluation_of(s, row).simulation.bubble_ratio);
-  });
-  add(unit + "/s", [sequences](const PlannedQuestion& s, const SettingRow& row) {
-    const StepRates& rates = evaluation_of(s, row).rates;
-    return fmt::format("{:.0f}", sequences ? rates.tokens_per_second : rates.samples_per_second);
-  });
-  add("peak memory", [](const PlannedQuestion& s, const SettingRow& row) {
+  if (planned.settings.size() > 1) {
+    add("MFU", [](const PlannedQuestion& s, const SettingRow& row) {
+      return fmt::format("{:.1f} %", 100 * evaluation_of(s, row).rates.mfu_ratio);
+    });
+    add(unit + "/s", [sequences](const PlannedQuestion& s, const SettingRow& row) {
+      const StepRates& rates = evaluation_of(s, row).rates;
+      return fmt::format("{:.0f}", sequences ? rates.tokens_per_second : rates.samples_per_second);
+    });
+  }
+  add("memory", [](const PlannedQuestion& s, const SettingRow& row) {
     return bytes_text(static_cast<double>(std::ranges::max(evaluation_of(s, row).simulation.peak_memory_bytes)));
   });
   add_if_they_differ(
       "stack", [](const PlannedQuestion& s, const SettingRow& row) { return stack_name(s, evaluation_of(s, row)); });
+  add("mostly by", [&planned, best](const PlannedQuestion& s, const SettingRow& row) {
+    const PlannedQuestion& of_best = planned.settings[best.setting];
+    return growth_text(of_best, evaluation_of(of_best, best), s, evaluation_of(s, row));
+  });
   add("variants", [](const PlannedQuestion& s, const SettingRow& row) {
-    return variants_text(evaluation_of(s, row).layout, s.search.variants[row.row]);
+    const std::size_t count = s.search.variants[row.row].size();
+    return count == 0 ? "" : std::to_string(count);
   });
   return all;
 }
 
 }  // namespace
 
-std::string ranking_text(const PlannedSettings& planned) {
+TextTable ranking_table(const PlannedSettings& planned) {
   TextTable table{.head = {""}};
   const std::vector<Column> shown = columns(planned);
   for (const Column& column : shown) table.head.push_back(column.head);
@@ -111,7 +111,7 @@ std::string ranking_text(const PlannedSettings& planned) {
     table.rows.push_back({std::to_string(table.rows.size() + 1)});
     for (const Column& column : shown) table.rows.back().push_back(column.cell(planned.settings[row.setting], row));
   }
-  return to_text(table);
+  return table;
 }
 
 nlohmann::ordered_json goal_json(const PlannedSettings& planned, const SettingRow& row) {

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/score/scatter.h"
 #include "tools/reports/or_null.h"
 #include "tools/reports/table.h"
 
@@ -167,17 +166,6 @@ std::vector<std::pair<std::string, int>> skip_reasons(const SourceScore& score) 
   std::vector<std::pair<std::string, int>> reasons(counts.begin(), counts.end());
   std::ranges::stable_sort(reasons, std::ranges::greater{}, &std::pair<std::string, int>::second);
   return reasons;
-}
-
-std::string score_scatter(const std::vector<SourceScore>& scores) {
-  std::vector<ScatterSeries> series;
-  for (const SourceScore& score : scores) {
-    ScatterSeries& one = series.emplace_back(ScatterSeries{.name = score.file});
-    for (const ScoredQuantity& scored : score.quantities) {
-      if (scored.quantity != Quantity::kMemory) one.points.emplace_back(scored.measured, scored.predicted);
-    }
-  }
-  return scatter_svg(series, "Predicted against measured times", "s");
 }
 
 std::string score_text(const std::vector<SourceScore>& scores, const std::optional<FitResult>& fit, int worst) {

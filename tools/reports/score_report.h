@@ -24,9 +24,6 @@ std::string score_text(const std::vector<SourceScore>& scores, const std::option
 /// "fitted"}], "zero_seen", "zero_unseen", "fitted_seen", "fitted_unseen"} or null}.
 nlohmann::ordered_json score_json(const std::vector<SourceScore>& scores, const std::optional<FitResult>& fit);
 
-/// Returns a scatter plot (SVG) of the step and layer times, with a colour for each source (planner/score/scatter.h).
-std::string score_scatter(const std::vector<SourceScore>& scores);
-
 /// Returns at most `count` of the scored quantities, in descending order of their errors.
 std::vector<ScoredQuantity> furthest_off(const SourceScore& score, std::size_t count);
 

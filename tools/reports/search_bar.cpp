@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/io/console.h"
+#include "tools/reports/short_layout.h"
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
@@ -15,7 +16,7 @@ void SearchBar::show(const SearchProgress& progress) {
   drawn_ = true;
   if (progress.best == nullptr) return draw_progress("searching", 0);
   draw_progress(fmt::format("best so far {} a step ({})", duration_text(seconds(progress.best->simulation.makespan)),
-                            to_text(progress.best->layout)),
+                            short_text(progress.best->layout)),
                 progress.least / progress.best_value);
 }
 

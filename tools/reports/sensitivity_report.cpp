@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -18,7 +21,47 @@ bool share_counts(Seconds of, SimTime makespan) {
   return std::abs(of / to_seconds(makespan)) > 1e-9;
 }
 
+constexpr std::size_t kBindingShown = 3;
+
+/// A part of the makespan that grows in proportion to a cost.
+struct PartOfStep {
+  std::string name;
+  Seconds time{0};
+  std::string detail;  ///< what is said behind its share
+};
+
+/// Returns the parts that count: the computing first, then the others.
+std::vector<PartOfStep> parts_of_step(const Sensitivity& sensitivity, SimTime makespan) {
+  Seconds computing{0};
+  for (const Seconds& stage : sensitivity.compute_by_stage) computing += stage;
+  const auto most = std::ranges::max_element(sensitivity.compute_by_stage);
+  std::vector<PartOfStep> parts;
+  if (computing > Seconds{0}) {
+    parts.push_back({"computing", computing,
+                     fmt::format(" (stage {} alone {:.3g} %)", most - sensitivity.compute_by_stage.begin(),
+                                 *most / to_seconds(makespan))});
+  }
+  const auto add = [&](std::string name, Seconds time) {
+    if (share_counts(time, makespan)) parts.push_back({std::move(name), time, ""});
+  };
+  add("group collectives", sensitivity.group_collectives);
+  add("message bytes", sensitivity.bandwidth);
+  add("message latency", sensitivity.latency);
+  add("UNSHARD", sensitivity.unshard);
+  add("REDUCE_GRAD", sensitivity.reduction);
+  add("moves", sensitivity.moves);
+  for (const SharedLinkSensitivity& link : sensitivity.shared_links)
+    add(fmt::format("narrower shared {}", link.kind), link.seconds);
+  return parts;
+}
+
 }  // namespace
+
+std::vector<ResourceSensitivity> by_size(std::vector<ResourceSensitivity> by_resource) {
+  std::ranges::stable_sort(by_resource, std::ranges::greater{},
+                           [](const ResourceSensitivity& by) { return std::abs(by.elasticity); });
+  return by_resource;
+}
 
 ordered_json sensitivity_json(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource) {
   ordered_json stages = ordered_json::array();
@@ -78,37 +121,38 @@ std::string conditioning_text(const Conditioning& conditioning, const std::funct
       spread(conditioning.by_per_mille));
 }
 
+std::string binding_text(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource,
+                         SimTime makespan, const std::function<std::string(double)>& time) {
+  constexpr double kLeastElasticity = 0.01;
+  std::vector<std::string> parts;
+  for (const ResourceSensitivity& by : by_size(by_resource)) {
+    if (parts.size() == kBindingShown || std::abs(by.elasticity) < kLeastElasticity) break;
+    parts.push_back(fmt::format("{} ({}{:.3f} % {}, {})", by.figure, parts.empty() ? "1 % more makes the step " : "",
+                                std::abs(by.elasticity), by.elasticity < 0 ? "shorter" : "longer",
+                                time(std::abs(by.elasticity) / 100 * seconds(makespan))));
+  }
+  if (parts.empty()) {
+    for (const PartOfStep& part : parts_of_step(sensitivity, makespan)) {
+      if (parts.size() == kBindingShown) break;
+      parts.push_back(fmt::format("{} ({}{:.3g} % longer, {})", part.name,
+                                  parts.empty() ? "1 % longer makes the step " : "", part.time / to_seconds(makespan),
+                                  time(part.time.count() / 100)));
+    }
+  }
+  return parts.empty() ? "nothing binds" : fmt::format("what binds: {}", fmt::join(parts, ", "));
+}
+
 std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource,
                              SimTime makespan) {
-  Seconds computing{0};
-  for (const Seconds& stage : sensitivity.compute_by_stage) computing += stage;
-  const auto most = std::ranges::max_element(sensitivity.compute_by_stage);
   std::vector<std::string> parts;
-  const auto share = [makespan](Seconds of) { return fmt::format("{:.3g} %", of / to_seconds(makespan)); };
-  if (computing > Seconds{0}) {
-    parts.push_back(fmt::format("computing {} (stage {} alone {})", share(computing),
-                                most - sensitivity.compute_by_stage.begin(), share(*most)));
-  }
-  for (const auto& [name, of] : {std::pair{"group collectives", sensitivity.group_collectives},
-                                 {"message bytes", sensitivity.bandwidth},
-                                 {"message latency", sensitivity.latency},
-                                 {"UNSHARD", sensitivity.unshard},
-                                 {"REDUCE_GRAD", sensitivity.reduction},
-                                 {"moves", sensitivity.moves}}) {
-    if (share_counts(of, makespan)) parts.push_back(fmt::format("{} {}", name, share(of)));
-  }
-  for (const SharedLinkSensitivity& link : sensitivity.shared_links) {
-    if (share_counts(link.seconds, makespan))
-      parts.push_back(fmt::format("narrower shared {} {}", link.kind, share(link.seconds)));
-  }
-  std::string text = fmt::format("each 1 % longer makes the step longer by: {}\n", fmt::join(parts, ", "));
+  for (const PartOfStep& part : parts_of_step(sensitivity, makespan))
+    parts.push_back(fmt::format("{} {:.3g} %{}", part.name, part.time / to_seconds(makespan), part.detail));
+  std::string text = line_text(fmt::format("each 1 % longer makes the step longer by: {}", fmt::join(parts, ", ")));
   if (by_resource.empty()) return text;
-  std::vector<ResourceSensitivity> sorted = by_resource;
-  std::ranges::stable_sort(sorted, std::ranges::greater{},
-                           [](const ResourceSensitivity& by) { return std::abs(by.elasticity); });
   parts.clear();
-  for (const ResourceSensitivity& by : sorted) parts.push_back(fmt::format("{} {:+.3f} %", by.figure, by.elasticity));
-  return text + fmt::format("1 % more of each changes the step by: {}\n", fmt::join(parts, ", "));
+  for (const ResourceSensitivity& by : by_size(by_resource))
+    parts.push_back(fmt::format("{} {:+.3f} %", by.figure, by.elasticity));
+  return text + line_text(fmt::format("1 % more of each changes the step by: {}", fmt::join(parts, ", ")));
 }
 
 }}  // namespace plumb::tools

@@ -13,7 +13,9 @@
 #include "tools/reports/memory_report.h"
 #include "tools/reports/or_null.h"
 #include "tools/reports/sensitivity_report.h"
+#include "tools/reports/step_line.h"
 #include "tools/reports/table.h"
+#include "tools/reports/time_by_cause.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -24,6 +26,12 @@ std::optional<double> per_second(const std::optional<double>& per_step, const Si
   const double time = seconds(simulation.makespan);
   if (!per_step || time <= 0) return std::nullopt;
   return *per_step / time;
+}
+
+/// Returns a time in the unit that was given, or in the one that suits it.
+std::string time_text(double seconds, const ReportContext& context) {
+  return context.unit_given ? fmt::format("{:.6g} {}", seconds / context.unit.seconds, context.unit.name)
+                            : duration_text(seconds);
 }
 
 /// Time on the critical path by operation: all of the makespan.
@@ -103,34 +111,57 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"engine", simulation.engine}};
 }
 
-std::string simulation_text(const Simulation& simulation, const ReportContext& context) {
-  const auto time_of = [&context](double s) {
-    return context.unit_given ? fmt::format("{:.6g} {}", s / context.unit.seconds, context.unit.name)
-                              : duration_text(s);
-  };
-  const auto time = [&](SimTime t) { return time_of(seconds(t)); };
-  std::string text =
+std::string simulation_verdict(const Simulation& simulation, const ReportContext& context, const Plan* plan) {
+  const double makespan = seconds(simulation.makespan);
+  const std::string time =
       context.optimizer_steps == 1
-          ? fmt::format("step time {}", time(simulation.makespan))
-          : fmt::format("{} optimizer steps in {}, {} each", context.optimizer_steps, time(simulation.makespan),
-                        time_of(seconds(simulation.makespan) / context.optimizer_steps));
-  text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio,
-                      100 * simulation.span_bubble_ratio);
+          ? time_text(makespan, context) + " a step"
+          : fmt::format("{} optimizer steps in {}, {} each", context.optimizer_steps, time_text(makespan, context),
+                        time_text(makespan / context.optimizer_steps, context));
+  if (plan == nullptr)
+    return fmt::format("{}, bubble {:.2f} %, span bubble {:.2f} %, {} activations on a rank at most", time,
+                       100 * simulation.bubble_ratio, 100 * simulation.span_bubble_ratio,
+                       std::ranges::max(simulation.peak_activations));
+  const double peak = static_cast<double>(std::ranges::max(simulation.peak_memory_bytes));
+  return to_text(StepLine{.time = time,
+                          .tokens_per_s = per_second(context.tokens_per_step, simulation),
+                          .samples_per_s = per_second(context.samples_per_step, simulation),
+                          .mfu_ratio = context.mfu_ratio,
+                          .bubble_ratio = simulation.bubble_ratio,
+                          .peak_bytes = context.has_memory ? std::optional(peak) : std::nullopt,
+                          .limit_bytes = memory_for_tensors(plan->cluster.device)});
+}
+
+std::string simulation_text(const Simulation& simulation, const ReportContext& context) {
+  const auto time = [&context](SimTime of) { return time_text(seconds(of), context); };
+  std::string text;
+  if (!context.idle.empty()) {
+    text += to_text(time_by_cause(simulation.busy, context.idle, context.exposed),
+                    [&context](double of) { return time_text(of, context); });
+  }
+  if (context.noise) text += "\n" + noise_text(*context.noise, time);
+  for (const SlowRankOnPath& rank : context.slow_ranks) {
+    text += fmt::format(
+        "slow rank {}, at {} of its speed: {}\n", rank.world_rank, rank.speed,
+        rank.on_path > SimTime{0} ? time(rank.on_path) + " of the critical path" : "not on the critical path");
+  }
+  if (context.conditioning && context.conditioning->is_ill) text += conditioning_text(*context.conditioning, time);
+  if (context.sensitivity) {
+    text += "\n" + line_text(binding_text(*context.sensitivity, context.by_resource, simulation.makespan,
+                                          [&context](double of) { return time_text(of, context); }));
+  }
+  return text;
+}
+
+std::string simulation_details(const Simulation& simulation, const ReportContext& context) {
+  const auto time = [&context](SimTime of) { return time_text(seconds(of), context); };
+  std::string text = fmt::format("\nsimulated by the {} engine", simulation.engine);
   if (simulation.added != SimTime{0}) {
     const double longer = seconds(simulation.added) / seconds(simulation.makespan - simulation.added);
     text += fmt::format(", {:+.3g} % by shared links or slow ranks", 100 * longer);
   }
-  text += fmt::format(", {} engine", simulation.engine);
   if (simulation.replicas > 1)
     text += fmt::format(", replica {} the last of {} simulated", simulation.replica, simulation.replicas);
-  if (const auto rate = per_second(context.tokens_per_step, simulation)) {
-    text += fmt::format(", {:.0f} tokens/s", *rate);
-  } else if (const auto samples = per_second(context.samples_per_step, simulation)) {
-    text += fmt::format(", {:.0f} samples/s", *samples);
-  }
-  if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);
-  text += "\n\n";
-
   TextTable table{.head = {"rank", "first start", "last end", "busy", "idle", "peak activations"}};
   if (context.has_memory) table.head.emplace_back("peak memory");
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
@@ -140,8 +171,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
     if (context.has_memory)
       table.rows.back().push_back(bytes_text(static_cast<double>(simulation.peak_memory_bytes[r])));
   }
-  text += to_text(table);
-  if (context.noise) text += "\n" + noise_text(*context.noise, time);
+  text += "\n\n" + to_text(table);
   if (simulation.critical_path.empty()) return text;
   text += "\n" + idle_text(context.idle, time);
   if (has_communication(context.exposed)) text += "\n" + exposed_text(context.exposed, context.exposed_on_path, time);
@@ -149,16 +179,11 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   for (const auto& [op, share] : critical_shares(simulation)) {
     if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));
   }
-  text += fmt::format("\ncritical path: {} actions from {} on rank {} to {} on rank {}: {}\n",
-                      simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
-                      simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
-                      simulation.critical_path.back().rank, fmt::join(shares, ", "));
-  for (const SlowRankOnPath& rank : context.slow_ranks) {
-    text += fmt::format(
-        "slow rank {}, at {} of its speed: {}\n", rank.world_rank, rank.speed,
-        rank.on_path > SimTime{0} ? time(rank.on_path) + " of the critical path" : "not on the critical path");
-  }
-  if (context.conditioning && context.conditioning->is_ill) text += conditioning_text(*context.conditioning, time);
+  text += "\n" +
+          line_text(fmt::format("critical path: {} actions from {} on rank {} to {} on rank {}: {}",
+                                simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
+                                simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
+                                simulation.critical_path.back().rank, fmt::join(shares, ", ")));
   if (context.sensitivity) text += sensitivity_text(*context.sensitivity, context.by_resource, simulation.makespan);
   return text;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A simulation as `plumb simulate` prints it: one JSON document, or tables.
+// A simulation as `plumb simulate` prints it: one JSON document, or the verdict with its reasons.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/search/plan.h"
 #include "planner/search/resource_sensitivity.h"
 #include "simulator/memory/memory_holders.h"
 #include "simulator/network/conditioning.h"
@@ -41,6 +42,7 @@ struct ReportContext {
   std::vector<ResourceSensitivity> by_resource;  ///< of a plan, where `sensitivity` is known
   std::optional<Sensitivity> sensitivity;        ///< with a critical path, of a step that is not ill-conditioned
   std::optional<Conditioning> conditioning;      ///< where derivatives are known
+  std::string no_sensitivity;                    ///< why derivatives cannot be told; empty: they can, or none are asked
   std::vector<SlowRankOnPath> slow_ranks;        ///< those that were asked for, in that order; with a critical path
   std::optional<NoiseReport> noise;              ///< where it was asked for
   TimeUnit unit;                                 ///< of printed tables
@@ -51,8 +53,16 @@ struct ReportContext {
 /// makespan: of one step, or of an asynchronous schedule's whole run between flushes.
 nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
 
-/// A line of sums, tables by rank of what it does and why it idles, and what the critical path is made of.
+/// Returns the verdict: the step's time and rates, and the memory of the fullest rank beside its limit. `plan` is null
+/// for a schedule without a model, of which both bubbles and the activations are told.
+std::string simulation_verdict(const Simulation& simulation, const ReportContext& context, const Plan* plan);
+
+/// Returns where the time goes, what binds it, and what was asked for besides: noise, slow ranks.
 std::string simulation_text(const Simulation& simulation, const ReportContext& context);
+
+/// Returns the rest: tables by rank of what it does and why it idles, what the critical path is made of, and all
+/// sensitivities.
+std::string simulation_details(const Simulation& simulation, const ReportContext& context);
 
 /// OPTIMIZER_STEPs that each stage takes, at least 1.
 int optimizer_steps_of(const Schedule& schedule);

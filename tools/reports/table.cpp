@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/io/wrapped.h"
+
 namespace plumb { inline namespace tools {
 namespace {
 
@@ -104,6 +106,10 @@ std::string block_text(const TextTable& table, const std::vector<ColumnForm>& co
 
 void fold_tables_at(int width) {
   folding_width = static_cast<std::size_t>(std::max(1, width));
+}
+
+std::string line_text(std::string_view sentence) {
+  return wrapped(sentence, folding_width, 0) + '\n';
 }
 
 std::string to_text(const TextTable& whole) {

@@ -85,7 +85,7 @@ Verdict verdict_of(const Comparison& comparison, const Timeline& predicted, cons
 std::string to_text(const Verdict& verdict) {
   std::string name(outcome_name(verdict.outcome));
   std::ranges::transform(name, name.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-  return fmt::format("{}: {}\n", name, verdict.why);
+  return fmt::format("{}: {}", name, verdict.why);
 }
 
 nlohmann::ordered_json to_json(const Verdict& verdict, double tolerance_pct) {

@@ -28,7 +28,7 @@ struct Verdict {
 Verdict verdict_of(const Comparison& comparison, const Timeline& predicted, const MachineState& machine,
                    double tolerance_pct);
 
-/// Returns "PASS: ...", "FAIL: ..." or "DISTURBED: ..." as a line.
+/// Returns "PASS: ...", "FAIL: ..." or "DISTURBED: ...".
 std::string to_text(const Verdict& verdict);
 
 /// Returns {"outcome": "pass" | "fail" | "disturbed", "why", "tolerance_pct"}.

@@ -9,6 +9,7 @@
 #include "planner/search/binding.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/arguments.h"
+#include "tools/reports/short_layout.h"
 #include "traces/draw/line_chart.h"
 
 namespace plumb { inline namespace tools {
@@ -93,7 +94,7 @@ TextTable whatif_table(const std::vector<WhatIfRow>& rows, bool bare) {
     std::vector<std::string>& cells = table.rows.emplace_back();
     for (const auto& [key, value] : row.values) cells.push_back(value_text(value));
     if (stacks_differ) cells.push_back(row.stack.empty() ? std::string(kOwnExecutor) : row.stack);
-    cells.push_back(to_text(row.layout));
+    cells.push_back(bare ? to_text(row.layout) : short_text(row.layout));
     if (!row.prediction) {
       cells.insert(cells.end(), bare ? 5 : 6, bare ? "" : "-");
     } else {
@@ -134,15 +135,33 @@ ordered_json whatif_json(const std::vector<WhatIfRow>& rows) {
   return {{"rows", list}};
 }
 
+std::string values_text(const WhatIfRow& row) {
+  return other_values(row, row.values.size());
+}
+
+std::vector<SweepLine> sweep_lines(const std::vector<WhatIfRow>& rows) {
+  const std::size_t key = rows.front().values.size() - 1;  // the last key changes fastest
+  std::vector<SweepLine> lines;
+  for (const WhatIfRow& row : rows) {
+    const std::string name = other_values(row, key);
+    if (lines.empty() || lines.back().name != name) lines.push_back({.name = name});
+    lines.back().x_values.push_back(value_text(row.values[key].second));
+    lines.back().rows.push_back(&row);
+  }
+  return lines;
+}
+
 std::string whatif_svg(const std::vector<WhatIfRow>& rows, const std::string& title) {
-  const std::size_t key = rows.front().values.size() - 1;
-  LineChart chart{.title = title, .x_label = rows.front().values[key].first, .y_label = "step time, s"};
-  for (const WhatIfRow& row : rows) {  // the last key changes fastest
-    const std::string x = value_text(row.values[key].second), name = other_values(row, key);
-    if (chart.series.empty() || chart.series.back().name != name) chart.series.push_back({.name = name});
-    if (chart.series.size() == 1) chart.x_values.push_back(x);
-    chart.series.back().y.push_back(row.prediction ? std::optional(step_time(row.prediction->step).count())
-                                                   : std::nullopt);
+  const std::vector<SweepLine> lines = sweep_lines(rows);
+  LineChart chart{.title = title,
+                  .x_label = rows.front().values.back().first,
+                  .y_label = "step time, s",
+                  .x_values = lines.front().x_values};
+  for (const SweepLine& line : lines) {
+    auto& series = chart.series.emplace_back();
+    series.name = line.name;
+    for (const WhatIfRow* row : line.rows)
+      series.y.push_back(row->prediction ? std::optional(step_time(row->prediction->step).count()) : std::nullopt);
   }
   return line_chart_svg(chart);
 }

@@ -17,6 +17,19 @@ TextTable whatif_table(const std::vector<WhatIfRow>& rows, bool bare);
 
 nlohmann::ordered_json whatif_json(const std::vector<WhatIfRow>& rows);
 
+/// Returns the values of a row's keys, as in "pp=4, mbs=1".
+std::string values_text(const WhatIfRow& row);
+
+/// The rows that differ in the last key alone.
+struct SweepLine {
+  std::string name;                    ///< the values of the other keys; empty: there are none
+  std::vector<std::string> x_values;   ///< of the last key
+  std::vector<const WhatIfRow*> rows;  ///< [x_values]
+};
+
+/// Returns a line for each combination of the other keys. The rows must outlive them.
+std::vector<SweepLine> sweep_lines(const std::vector<WhatIfRow>& rows);
+
 /// Returns the chart of the step time over the last key, with a line for each combination of the others.
 std::string whatif_svg(const std::vector<WhatIfRow>& rows, const std::string& title);
 

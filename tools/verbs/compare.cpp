@@ -16,10 +16,14 @@
 #include "tools/inputs/target_input.h"
 #include "tools/io/console.h"
 #include "tools/io/gzip.h"
+#include "tools/io/files.h"
 #include "tools/io/line_file.h"
 #include "tools/io/usage.h"
+#include "tools/pages/run_page.h"
+#include "tools/pages/write_page.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/observed_report.h"
+#include "tools/reports/short_layout.h"
 #include "tools/reports/stack_text.h"
 #include "tools/verbs/verbs.h"
 
@@ -79,6 +83,7 @@ ObservedRun read_run(const std::vector<std::string>& files, const Plan& plan) {
 }  // namespace
 
 int compare_verb(const CompareArguments& arguments) {
+  if (!arguments.html.empty()) require_writable(arguments.html);
   const Plan plan = plan_input(arguments.plan);
   ObservedRun run = read_run(arguments.files, plan);
   Pricing pricing(plan.model, plan.cluster, plan.training);
@@ -87,7 +92,7 @@ int compare_verb(const CompareArguments& arguments) {
                {.simulation = {.record_timeline = !run.operations.empty()}, .network = NetworkOptions{}});
   if (!evaluation.exists) throw InputError(fmt::format("{}: {}", arguments.plan, evaluation.infeasible));
   ObservedReport report{.plan = fmt::format("{} on {}:{}, {}; {}", plan.model.name, plan.cluster.name,
-                                            plan.cluster.devices, to_text(plan.layout), stack_text(plan.training)),
+                                            plan.cluster.devices, short_text(plan.layout), stack_text(plan.training)),
                         .file = fmt::format("{}", fmt::join(arguments.files, ", ")),
                         .compared = compare_run(pricing, evaluation, run),
                         .intervals = intervals_of(plan, evaluation.simulation),
@@ -95,6 +100,7 @@ int compare_verb(const CompareArguments& arguments) {
   if (!plan.order) report.changes = layout_changes(pricing, plan.layout, step_time(evaluation.simulation));
   report.run = std::move(run);
   print_answer(arguments.json ? json_answer(to_json(report)) : to_text(report));
+  if (!arguments.html.empty()) write_page(arguments.html, run_page(report), &plan);
   return kDone;
 }
 

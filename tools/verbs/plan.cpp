@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/search/evaluate_plan.h"
 #include "planner/spec/megatron_layout.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
@@ -13,11 +14,15 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/stop_signals.h"
+#include "tools/pages/plan_page.h"
+#include "tools/pages/write_page.h"
 #include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
+#include "tools/reports/plan_report.h"
 #include "tools/reports/precision_note.h"
 #include "tools/reports/ranking_report.h"
 #include "tools/reports/search_bar.h"
+#include "tools/reports/simulation_context.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -26,91 +31,6 @@ namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// The setting of the best row.
-const PlannedQuestion& setting_of_best(const PlannedSettings& planned) {
-  return planned.settings[planned.rows.front().setting];
-}
-
-const Evaluation& evaluation_of(const PlannedSettings& planned, const SettingRow& row) {
-  return planned.settings[row.setting].search.ranked[row.row];
-}
-
-std::string batch_text(const Plan& plan) {
-  if (!has_sequence(plan.model)) return fmt::format("{} samples", plan.training.global_batch);
-  return fmt::format("{} sequences of {} tokens", plan.training.global_batch, plan.training.sequence);
-}
-
-/// True if the row's step is no longer than runs of the best may be.
-bool is_within(const PlannedSettings& planned, const SettingRow& row, const Plan& best) {
-  return step_time(evaluation_of(planned, row).simulation).count() <= best.prediction->intervals->step_time.high;
-}
-
-/// Only rows that are ranked by their time are held against it.
-std::string rows_within_text(const PlannedSettings& planned, const Plan& best) {
-  const auto rows = std::ranges::count_if(planned.rows, [&](const auto& row) { return is_within(planned, row, best); });
-  return rows < 2 || planned.goal != Goal::kTime
-             ? ""
-             : fmt::format("rows 1 to {} lie in that interval: runs may rank them otherwise\n", rows);
-}
-
-/// Says which share of a peak the search has kept free; empty where it kept none.
-std::string headroom_text(const PlannedSettings& planned) {
-  const Layout& best = evaluation_of(planned, planned.rows.front()).layout;
-  const double headroom = setting_of_best(planned).pricing.memory_headroom(best);
-  return headroom == 0 ? ""
-                       : fmt::format("{:.3g} % of a peak of memory stays free besides (--headroom)\n", 100 * headroom);
-}
-
-/// Returns of how many settings the answer has rows.
-std::size_t settings_with_rows(const PlannedSettings& planned) {
-  std::set<std::size_t> settings;
-  for (const SettingRow& row : planned.rows) settings.insert(row.setting);
-  return settings.size();
-}
-
-/// Returns the counts of all settings together.
-SearchCounts total_counts(const PlannedSettings& planned) {
-  SearchCounts sum;
-  for (const PlannedQuestion& setting : planned.settings) sum += setting.search.counts;
-  return sum;
-}
-
-std::string counts_text(const PlannedSettings& planned) {
-  const SearchCounts counts = total_counts(planned);
-  const std::size_t settings = planned.settings.size();
-  return fmt::format(
-      "{}{} choices of degrees and micro-batch: {} could hold the best; {} layouts of them were priced, {} of which "
-      "are\n"
-      "too large, and {} simulated on shared links; no other could be {}. {} kinds cannot exist or are not run by the\n"
-      "framework (--explain names them)\n",
-      settings == 1 ? "" : fmt::format("{} settings, {} of them with a row; ", settings, settings_with_rows(planned)),
-      counts.families, counts.opened, counts.priced, counts.too_large, counts.simulated,
-      planned.goal == Goal::kTime ? "faster" : "better", counts.conflicts);
-}
-
-/// Says how far the answer of a search that was stopped may be from the best of the settings that were searched.
-std::string stopped_text(const PlannedSettings& planned) {
-  const SearchResult& search = planned.settings.back().search;
-  const double best = planned.rows.front().value;
-  const double share = 100 * (1 - std::min(1.0, *search.stopped_at / best));
-  const std::int64_t taken = search.counts.evaluations_until_stop;
-  const std::string at_least =
-      planned.goal == Goal::kTime
-          ? fmt::format("takes less than {}, {:.3g} % less than the first row",
-                        duration_text(std::min(best, *search.stopped_at)), share)
-          : fmt::format("of the settings searched is better than the first row by more than {:.3g} %", share);
-  return fmt::format("the search was stopped behind {} evaluations (--effort {} repeats it): no layout {}\n", taken,
-                     taken, at_least);
-}
-
-std::string explanation_text(const PlannedQuestion& planned) {
-  const SearchResult& search = planned.search;
-  std::string text = search.other_values.empty() ? "" : other_values_text(planned.pricing, search);
-  if (!search.losers.empty()) text += "\nthe other layouts:\n";
-  for (const Rejection& loser : search.losers) text += fmt::format("  {}: {}\n", to_text(loser.layout), loser.reason);
-  return text + conflicts_text(search.conflicts);
-}
 
 /// Returns the question with the family's keys fixed, too.
 QuestionArguments question_of(const PlanArguments& arguments) {
@@ -126,6 +46,7 @@ SearchOptions options_of(const PlanArguments& arguments, const StopSignals& sign
           .keep = arguments.top,
           .by_key = arguments.explain && arguments.family.empty(),
           .explain = !arguments.family.empty(),
+          .list_learned = !arguments.html.empty(),
           .most_evaluations = arguments.effort,
           .stop = [&signals, &bar, start, limit](const SearchProgress& progress) {
             bar.show(progress);
@@ -200,10 +121,36 @@ ordered_json answer_json(const PlannedSettings& planned, bool explain) {
   return document;
 }
 
+/// Returns the layouts that no other beats in both step time and memory, where one setting was searched for its time.
+SearchResult front_of(const PlanArguments& arguments, const PlannedSettings& planned) {
+  if (planned.settings.size() > 1 || planned.goal != Goal::kTime) return {};
+  AimArguments aim = arguments.aim;
+  aim.front = "memory";
+  const StopSignals signals;
+  SearchBar bar;
+  SearchOptions options = options_of(arguments, signals, bar);
+  options.by_key = options.explain = options.list_learned = false;
+  PlannedSettings front = plan_settings(question_of(arguments), aim, options);
+  bar.clear();
+  return std::move(front.settings.front().search);
+}
+
+Page page_of(const PlanArguments& arguments, const PlannedSettings& planned, const Plan& best) {
+  Pricing pricing(best.model, best.cluster, best.training);
+  const NetworkOptions network;
+  Evaluation evaluation = evaluate(pricing, best, std::nullopt, {.network = network});
+  ReportContext context = context_of(best, evaluation, network, Sends::kBuffered);
+  return plan_page(planned, {.best = best,
+                             .simulation = std::move(evaluation.simulation),
+                             .context = std::move(context),
+                             .front = front_of(arguments, planned)});
+}
+
 }  // namespace
 
 int plan_verb(const PlanArguments& arguments) {
-  if (!arguments.output.empty()) require_writable(arguments.output);
+  for (const std::string& path : {arguments.output, arguments.html})
+    if (!path.empty()) require_writable(path);
   const StopSignals signals;
   SearchBar bar;
   const PlannedSettings planned =
@@ -218,19 +165,13 @@ int plan_verb(const PlanArguments& arguments) {
   const PlannedQuestion& setting = setting_of_best(planned);
   const Evaluation& fastest = evaluation_of(planned, planned.rows.front());
   const Plan best = with_intervals(plan_of(setting, fastest));
-  if (!setting.switched.empty()) arguments.json ? print_note(setting.switched) : print_answer(setting.switched + "\n");
+  if (!setting.switched.empty())
+    arguments.json ? print_note(setting.switched) : print_answer(line_text(setting.switched));
   if (!arguments.json) {
-    print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n{}\n\n", best.model.name,
-                             parameters_text(static_cast<double>(model_parameter_count(best.model))),
-                             best.cluster.devices, best.cluster.device.name, batch_text(best),
-                             precision_name(best.training.precision), stack_text(best.training)));
-    print_answer(ranking_text(planned) + fmt::format("\nthe best: {}\n", interval_text(best, fastest.simulation)) +
-                 rows_within_text(planned, best) + "\n" +
-                 (planned.settings.back().search.stopped_at ? stopped_text(planned) : counts_text(planned)) +
-                 headroom_text(planned));
-    for (const std::string& note : notes_of(fastest)) print_answer("note on the best: " + note + "\n");
+    print_answer(plan_text(planned, best, arguments.output));
     if (arguments.explain) print_answer(explanation_text(setting));
   }
+  if (!arguments.html.empty()) write_page(arguments.html, page_of(arguments, planned, best), &best);
   for (const std::string& note : stack_notes(setting.pricing, fastest.layout)) print_note(note);
   if (const std::string note = slower_than_bf16(best, fastest.simulation); !note.empty()) print_note(note);
   if (!arguments.output.empty()) {

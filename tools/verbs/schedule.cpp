@@ -1,4 +1,7 @@
+#include <optional>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "schedules/cost_table.h"
@@ -49,6 +52,54 @@ void write_or_print(const Schedule& schedule, const std::string& output) {
 void note_defaults(const Schedule& schedule, const ScheduleArguments& arguments) {
   const std::string title = timeline_title(schedule);
   if (const std::string whole = titled(title, arguments); whole != title) print_note(whole);
+}
+
+ordered_json violations_json(const std::vector<Violation>& violations) {
+  const auto or_null = [](int n) { return n < 0 ? ordered_json(nullptr) : ordered_json(n); };
+  ordered_json list = ordered_json::array();
+  for (const Violation& v : violations) {
+    list.push_back({{"rank", or_null(v.rank)},
+                    {"position", or_null(v.position)},
+                    {"rule", rule_name(v.rule)},
+                    {"message", v.message}});
+  }
+  return list;
+}
+
+/// Returns what is drawn: the order, and the compute actions of each rank with their times where it is valid.
+ordered_json shown_json(const Schedule& order, const std::vector<Violation>& violations,
+                        const std::optional<Simulation>& simulation) {
+  ordered_json rows = ordered_json::array(), slices;
+  for (const std::vector<Action>& actions : order.ranks) {
+    std::vector<std::string> words;
+    for (const Action& action : actions) words.push_back(to_text(action));
+    rows.push_back(fmt::format("{}", fmt::join(words, " ")));
+  }
+  const auto if_valid = [&](const auto& value_of) {
+    return simulation ? ordered_json(value_of(*simulation)) : nullptr;
+  };
+  if (simulation) {
+    slices = ordered_json::array();
+    for (const RankTimeline& rank : simulation->timeline.ranks) {
+      ordered_json& of_rank = slices.emplace_back(ordered_json::array());
+      for (const Span& span : rank.spans) {
+        if (span.stream != Stream::kCompute) continue;
+        of_rank.push_back(
+            {{"action", to_text(span.action)}, {"start_s", seconds(span.start)}, {"end_s", seconds(span.end)}});
+      }
+    }
+  }
+  return {{"schedule", order.name},
+          {"ranks", order.ranks.size()},
+          {"stages", order.stages.size()},
+          {"microbatches", order.microbatches},
+          {"violations", violations_json(violations)},
+          {"makespan_s", if_valid([](const Simulation& of) { return seconds(of.makespan); })},
+          {"bubble_ratio", if_valid([](const Simulation& of) { return of.bubble_ratio; })},
+          {"span_bubble_ratio", if_valid([](const Simulation& of) { return of.span_bubble_ratio; })},
+          {"peak_activations", if_valid([](const Simulation& of) { return of.peak_activations; })},
+          {"rows", rows},
+          {"slices", slices}};
 }
 
 /// Returns what the certificate in a file says wrongly of a schedule; nothing without a file.
@@ -104,15 +155,21 @@ int schedule_show_verb(const ScheduleVerbArguments& arguments) {
   const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
   const Schedule schedule = unchecked_input(arguments.schedule, costs.chunk);
   const std::vector<Violation> violations = validate(schedule);
+  const auto answer = [&](const std::optional<Simulation>& simulation, const auto& picture) {
+    if (arguments.json) print_answer(json_answer(shown_json(schedule, violations, simulation)));
+    if (svg || !arguments.json) show(picture(), arguments.output);
+  };
   if (!violations.empty()) {
-    show(svg ? draw_grid_svg(schedule, violations) : draw_grid(schedule, violations, terminal_draw_options()),
-         arguments.output);
+    answer({}, [&] {
+      return svg ? draw_grid_svg(schedule, violations) : draw_grid(schedule, violations, terminal_draw_options());
+    });
     return kInputFault;
   }
   const Schedule lowered = lowered_input(schedule, arguments.schedule);
   Simulation simulation = simulate(lowered, costs_for(costs, schedule));
   simulation.timeline.title = titled(simulation.timeline.title, arguments.schedule);
-  show(svg ? draw_svg({simulation.timeline}) : draw(simulation.timeline, terminal_draw_options()), arguments.output);
+  answer(simulation,
+         [&] { return svg ? draw_svg({simulation.timeline}) : draw(simulation.timeline, terminal_draw_options()); });
   return kDone;
 }
 
@@ -131,18 +188,10 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   const std::vector<std::string> faults =
       violations.empty() ? faults_by(arguments.certificate, order) : std::vector<std::string>{};
   if (arguments.json) {
-    ordered_json list = ordered_json::array();
-    for (const Violation& v : violations) {
-      const auto or_null = [](int n) { return n < 0 ? ordered_json(nullptr) : ordered_json(n); };
-      list.push_back({{"rank", or_null(v.rank)},
-                      {"position", or_null(v.position)},
-                      {"rule", rule_name(v.rule)},
-                      {"message", v.message}});
-    }
     const bool verified = violations.empty() && !arguments.certificate.empty();
     print_answer(json_answer(ordered_json{{"file", path},
                                           {"valid", violations.empty()},
-                                          {"violations", list},
+                                          {"violations", violations_json(violations)},
                                           {"certificate_faults", verified ? ordered_json(faults) : nullptr}}));
   } else if (violations.empty()) {
     print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n",

@@ -19,6 +19,9 @@
 #include "tools/io/files.h"
 #include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
+#include "tools/pages/order_page.h"
+#include "tools/pages/write_page.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw/time_text.h"
 
@@ -32,9 +35,12 @@ struct SearchAnswer {
   SearchQuestion asked;
   FoundSchedule found;
   Simulation simulation;
+  SearchHistory history;
 };
 
-SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t questions, const StopSignals& signals) {
+/// Notes the course of the search in `history`, which outlives it.
+SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t questions, const StopSignals& signals,
+                       SearchHistory& history) {
   const auto start = std::chrono::steady_clock::now();
   const std::optional<double> limit = arguments.search.limit_seconds;
   SearchEffort effort;
@@ -43,25 +49,31 @@ SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t quest
   effort.is_stopped = [=, &signals] {
     return signals.has_come() || (limit && Seconds{std::chrono::steady_clock::now() - start}.count() > *limit);
   };
-  if (shows_progress()) {
-    effort.progress = [](std::int64_t time, std::int64_t bound) {
+  effort.progress = [&history](std::int64_t time, std::int64_t bound) {
+    history.times.push_back(time);
+    history.bounds.push_back(bound);
+    if (shows_progress())
       print_note(fmt::format("best so far {}, bound {}", time_text(SimTime{time}), time_text(SimTime{bound})));
-    };
-  }
+  };
   return effort;
 }
 
 /// Returns the answer of the shortest time; nothing if no question has one.
 std::optional<SearchAnswer> best_answer(const ScheduleVerbArguments& arguments, std::vector<SearchQuestion> questions) {
   const StopSignals signals;
-  const SearchEffort effort = effort_of(arguments, questions.size(), signals);
+  const std::size_t question_count = questions.size();
   std::optional<SearchAnswer> best;
   for (SearchQuestion& asked : questions) {
+    SearchHistory history;
+    const SearchEffort effort = effort_of(arguments, question_count, signals, history);
     std::optional<FoundSchedule> found = search_schedule(asked.question, effort, asked.starts);
     if (!found || (best && best->found.time <= found->time)) continue;
-    best = SearchAnswer{.asked = std::move(asked), .found = std::move(*found), .simulation = {}};
+    best = SearchAnswer{
+        .asked = std::move(asked), .found = std::move(*found), .simulation = {}, .history = std::move(history)};
   }
-  if (best) best->simulation = simulate(lower(best->found.schedule), best->asked.table, {.record_timeline = false});
+  if (best)
+    best->simulation =
+        simulate(lower(best->found.schedule), best->asked.table, {.record_timeline = !arguments.html.empty()});
   return best;
 }
 
@@ -88,26 +100,37 @@ ordered_json to_json(const SearchAnswer& answer, SimTime time, double gap_pct) {
           {"peak_activations", *std::ranges::max_element(answer.simulation.peak_activations)}};
 }
 
-std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time, double gap_pct) {
+/// Returns what was found, in a sentence.
+std::string found_sentence(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time) {
   const Schedule& schedule = answer.found.schedule;
   const Simulation& simulation = answer.simulation;
   const bool by_span = answer.asked.question.objective == Objective::kSpan;
   const std::string_view what = objective_name(answer.asked.question.objective);
   const std::string title = fmt::format("{} p={} m={}", schedule.name, schedule.ranks.size(), schedule.microbatches);
-  std::string text =
-      fmt::format("{}: {} {}, bubble {:.2f} % of it, {} activations on a rank at most\n",
-                  arguments.schedule.name.empty() ? title : titled(title, arguments.schedule), what, time_text(time),
-                  100 * (by_span ? simulation.span_bubble_ratio : simulation.bubble_ratio),
-                  *std::ranges::max_element(simulation.peak_activations));
+  return fmt::format("{}: {} {}, bubble {:.2f} % of it, {} activations on a rank at most",
+                     arguments.schedule.name.empty() ? title : titled(title, arguments.schedule), what, time_text(time),
+                     100 * (by_span ? simulation.span_bubble_ratio : simulation.bubble_ratio),
+                     *std::ranges::max_element(simulation.peak_activations));
+}
+
+/// Returns how far it can be from the best, in a sentence.
+std::string certificate_sentence(const SearchAnswer& answer, SimTime time, double gap_pct) {
+  const bool by_span = answer.asked.question.objective == Objective::kSpan;
+  const std::string_view what = objective_name(answer.asked.question.objective);
   const LowerBound& bound = answer.found.bound;
   // A rank that starts late for another micro-batch's sake has a shorter span: an exhaustive search leaves such out.
   const bool is_exhaustive = bound.reason == exhaustive_bound(bound.time).reason;
   const std::string_view among = by_span && is_exhaustive ? "whose micro-batches ascend on every stage " : "";
-  text +=
-      time.count() == bound.time
-          ? fmt::format("proved optimal: no order within its memory {}has a shorter {}\n", among, what)
-          : fmt::format("no order within its memory has a {} below {}: this one is at most {:.2f} % above the best\n",
-                        what, time_text(SimTime{bound.time}), gap_pct);
+  return time.count() == bound.time
+             ? fmt::format("proved optimal: no order within its memory {}has a shorter {}", among, what)
+             : fmt::format("no order within its memory has a {} below {}: this one is at most {:.2f} % above the best",
+                           what, time_text(SimTime{bound.time}), gap_pct);
+}
+
+std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time, double gap_pct) {
+  const LowerBound& bound = answer.found.bound;
+  std::string text =
+      line_text(found_sentence(answer, arguments, time)) + line_text(certificate_sentence(answer, time, gap_pct));
   text += fmt::format("what binds is {}:\n", bound.reason);
   for (const BoundTerm& term : bound.terms) text += fmt::format("  {} {}\n", time_text(SimTime{term.time}), term.what);
   return text;
@@ -116,6 +139,7 @@ std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arg
 }  // namespace
 
 int schedule_search_verb(const ScheduleVerbArguments& arguments) {
+  if (!arguments.html.empty()) require_writable(arguments.html);
   const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
   const std::optional<SearchAnswer> answer = best_answer(arguments, search_questions(arguments, costs));
   if (!answer) {
@@ -132,6 +156,11 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   if (!arguments.certificate.empty()) {
     write_file(arguments.certificate, certificate_text(certificate_of(answer->asked.question, answer->found)));
     print_note(fmt::format("wrote {}", arguments.certificate));
+  }
+  if (!arguments.html.empty()) {
+    write_page(arguments.html,
+               order_page(answer->found, answer->simulation, answer->history, found_sentence(*answer, arguments, time),
+                          certificate_sentence(*answer, time, gap_pct)));
   }
   if (arguments.json) {
     print_answer(json_answer(to_json(*answer, time, gap_pct)));

@@ -20,11 +20,14 @@
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/pages/fidelity_page.h"
+#include "tools/pages/write_page.h"
 #include "tools/reports/collective_report.h"
 #include "tools/reports/left_out_report.h"
 #include "tools/reports/own_runs.h"
 #include "tools/reports/score_page.h"
 #include "tools/reports/score_report.h"
+#include "tools/reports/source_errors.h"
 #include "tools/reports/timed_report.h"
 #include "tools/verbs/verbs.h"
 
@@ -156,7 +159,7 @@ void check_score(const ScoreArguments& arguments) {
 
 int score_verb(const ScoreArguments& arguments) {
   check_score(arguments);
-  for (const std::string& path : {arguments.output, arguments.svg, arguments.error_bars}) {
+  for (const std::string& path : {arguments.output, arguments.svg, arguments.html, arguments.error_bars}) {
     if (!path.empty()) require_writable(path);
   }
   std::vector<OwnRun> runs;
@@ -165,17 +168,20 @@ int score_verb(const ScoreArguments& arguments) {
   for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
   std::future<std::vector<TimedScore>> timing =
       std::async(std::launch::async, [&] { return timed_scores(input.library.mappings, input.files); });
-  const std::vector<SourceScore> scores = score_files(input.library, input.files);
+  const std::vector<SourceScore> scores =
+      with_progress("scoring", {}, [&] { return score_files(input.library, input.files); });
   const std::vector<TimedScore> timed = timing.get();
   const std::optional<FitResult> fit = fit_of(arguments, input);
-  const std::optional<LeftOut> left_out = left_out_of(arguments, scores, runs);
+  const std::optional<LeftOut> left_out =
+      with_progress("judging", {}, [&] { return left_out_of(arguments, scores, runs); });
   const std::optional<CollectiveScore> collectives = collectives_of(input);
   if (!arguments.output.empty()) {
     write_file(arguments.output,
                score_page(scores, fit, command_of(arguments), left_out ? left_out_page(*left_out, scores) : "") +
                    own_runs_page(runs) + timed_page(timed) + (collectives ? collective_page(*collectives) : ""));
   }
-  if (!arguments.svg.empty()) write_file(arguments.svg, score_scatter(scores));
+  if (!arguments.svg.empty()) write_file(arguments.svg, source_errors_svg(error_panels(scores, left_out)));
+  if (!arguments.html.empty()) write_page(arguments.html, fidelity_page(scores, left_out));
   if (arguments.json) {
     nlohmann::ordered_json answer = score_json(scores, fit);
     answer["collectives"] = collectives ? to_json(*collectives) : nlohmann::ordered_json();

@@ -13,9 +13,7 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/rules/validate.h"
-#include "simulator/network/conditioning.h"
 #include "simulator/network/network_noise.h"
-#include "simulator/network/network_sensitivity.h"
 #include "simulator/network/simulate_network.h"
 #include "simulator/simulate.h"
 #include "simulator/steady_state.h"
@@ -24,13 +22,15 @@
 #include "tools/inputs/noise_option.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/schedule_input.h"
-#include "tools/io/command_text.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 #include "tools/pages/simulation_page.h"
+#include "tools/pages/write_page.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
+#include "tools/reports/short_layout.h"
+#include "tools/reports/simulation_context.h"
 #include "tools/reports/simulation_report.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
@@ -83,38 +83,6 @@ NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double
   return network;
 }
 
-/// Adds to the report what a timeline explains. Where transfers share links the path alone tells no
-/// sensitivity.
-ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
-                        const Simulation& simulation) {
-  context.optimizer_steps = optimizer_steps_of(lowered);
-  context.idle = idle_by_cause(simulation.timeline, lowered);
-  if (simulation.critical_path.empty()) return context;
-  context.exposed = exposed_by_rank(costs, simulation.timeline, context.idle);
-  if (context.has_memory) context.memory_peaks = memory_peaks(lowered, costs, simulation.timeline);
-  if (simulation.engine != "compiled") return context;
-  context.exposed_on_path = exposed_on_path(lowered, costs, simulation.critical_path);
-  context.sensitivity = sensitivity_of(lowered, costs, simulation.critical_path);
-  context.conditioning = Conditioning{};
-  return context;
-}
-
-/// Adds what the step's time is sensitive to where transfers share links, and returns the derivatives if it can be
-/// told.
-std::optional<NetworkGradient> add_shared_sensitivity(ReportContext& context, const Schedule& lowered,
-                                                      const CostTable& costs, const NetworkSpec& network,
-                                                      const SimulateArguments& arguments) {
-  std::optional<NetworkGradient> gradient = network_gradient(lowered, costs, network, options_of(arguments).sends);
-  if (!gradient) {
-    print_note("no sensitivities: more transfers share links than derivatives are kept of");
-    return {};
-  }
-  context.conditioning = conditioning_of(lowered, *gradient);
-  if (context.conditioning->is_ill) return {};
-  context.sensitivity = sensitivity_of(lowered, costs, *gradient);
-  return gradient;
-}
-
 /// The slow ranks that were asked for, and how long the critical path computes on them. Those of a tensor group are one
 /// replica each and keep step, and one replica stands for all that are alike.
 std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path, const ProcessGrid& grid,
@@ -137,16 +105,12 @@ std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path,
 /// `plan` is null for a schedule without a model.
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
             const SimulateArguments& arguments, const Plan* plan = nullptr) {
+  if (!context.no_sensitivity.empty()) print_note("no sensitivities: " + context.no_sensitivity);
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(simulation.timeline, take); });
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
   }
-  if (!arguments.html.empty()) {
-    Page page = simulation_page(title, simulation, context, plan);
-    add_inputs(page, command_text(), plan);
-    write_file(arguments.html, to_html(page));
-    print_note(fmt::format("wrote {}", arguments.html));
-  }
+  if (!arguments.html.empty()) write_page(arguments.html, simulation_page(title, simulation, context, plan), plan);
   if (arguments.json) {
     nlohmann::ordered_json document = {{"title", title}};
     document.update(simulation_json(simulation, context));
@@ -157,8 +121,10 @@ void report(const Simulation& simulation, const ReportContext& context, const st
     print_answer(json_answer(document));
     return;
   }
-  print_answer(title + ": " + simulation_text(simulation, context));
-  if (plan != nullptr) print_answer("\n" + interval_text(*plan, simulation) + "\n");
+  print_answer(line_text(title + ": " + simulation_verdict(simulation, context, plan)));
+  if (plan != nullptr) print_answer(line_text(stack_text(plan->training) + "; " + interval_text(*plan, simulation)));
+  if (const std::string reasons = simulation_text(simulation, context); !reasons.empty()) print_answer("\n" + reasons);
+  if (arguments.verbose) print_answer(simulation_details(simulation, context));
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
@@ -231,7 +197,7 @@ int simulate_schedule(const SimulateArguments& arguments) {
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
   ReportContext context = explained(known, lowered, table, simulation);
-  if (simulation.engine == "events") add_shared_sensitivity(context, lowered, table, network, arguments);
+  if (simulation.engine == "events") add_shared_sensitivity(context, lowered, table, network, options.sends);
   context.slow_ranks = slow_ranks_on(simulation.critical_path, {.pipeline = static_cast<int>(lowered.ranks.size())},
                                      network_of(arguments.network).slow);
   report(simulation, context, titled(timeline_title(order), arguments.schedule), arguments);
@@ -256,27 +222,16 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
       for (const std::string& note : notes_of(evaluation)) print_note(note);
       if (const std::string note = slower_than_bf16(plan, evaluation.simulation); !note.empty()) print_note(note);
     }
-    const auto tokens = static_cast<double>(tokens_per_step(plan.training));
     const auto noisy = [&](const NoiseSpec& noise) {
       return noisy_steps_of(evaluation, noise, options_of(arguments).sends);
     };
-    const ReportContext known{.samples_per_step = static_cast<double>(plan.training.global_batch),
-                              .tokens_per_step = has_sequence(plan.model) ? std::optional(tokens) : std::nullopt,
-                              .mfu_ratio = evaluation.rates.mfu_ratio,
-                              .has_memory = true,
-                              .by_resource = resource_sensitivity(plan, evaluation),
-                              .noise = noise_of(arguments, plan.layout.data, noisy)};
-    ReportContext context = explained(known, evaluation.lowered, evaluation.costs, evaluation.simulation);
     const NetworkOptions options = network_of(arguments.network);
-    if (evaluation.network && !evaluation.simulation.critical_path.empty()) {
-      const auto gradient =
-          add_shared_sensitivity(context, evaluation.lowered, evaluation.costs, *evaluation.network, arguments);
-      if (gradient) context.by_resource = resource_sensitivity(plan, evaluation, *gradient, options);
-    }
+    ReportContext context = context_of(plan, evaluation, options, options_of(arguments).sends);
+    context.noise = noise_of(arguments, plan.layout.data, noisy);
     context.slow_ranks = slow_ranks_on(evaluation.simulation.critical_path, replica_grid_of(plan.layout), options.slow);
     report(evaluation.simulation, context,
-           fmt::format("{} on {}:{}, {}; {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
-                       to_text(plan.layout), stack_text(plan.training)),
+           fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
+                       short_text(plan.layout)),
            arguments, &plan);
   }
   if (evaluation.infeasible.empty()) return kDone;
@@ -313,7 +268,8 @@ int simulate_verb(const SimulateArguments& arguments) {
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
     return kInfeasible;
   }
-  if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
+  if (!planned.switched.empty())
+    arguments.json ? print_note(planned.switched) : print_answer(line_text(planned.switched));
   Evaluation& found = planned.search.ranked.front();
   const Plan plan = plan_of(planned, found);
   found.priced.notes.clear();  // they are about a choice of split, and the plan has made it

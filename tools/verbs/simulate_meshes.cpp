@@ -8,6 +8,7 @@
 #include "schedules/forms/json_text.h"
 #include "tools/io/console.h"
 #include "tools/io/usage.h"
+#include "tools/reports/short_layout.h"
 #include "tools/reports/table.h"
 #include "tools/runs/mesh_prediction.h"
 
@@ -59,7 +60,7 @@ int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
   const auto shortfall = memory_shortfall(simulation.peak_memory_bytes, plan.cluster.device);
 
   const std::string title = fmt::format("{} on {}:{}, {}, meshes {}", plan.model.name, plan.cluster.name,
-                                        plan.cluster.devices, to_text(plan.layout), arguments.meshes);
+                                        plan.cluster.devices, short_text(plan.layout), arguments.meshes);
   if (arguments.json) {
     print_answer(json_answer(document_of(title, stages, simulation)));
   } else {

@@ -23,6 +23,8 @@
 #include "tools/machine/machine_load.h"
 #include "tools/machine/machine_speed.h"
 #include "tools/machine/open_blas.h"
+#include "tools/pages/validation_page.h"
+#include "tools/pages/write_page.h"
 #include "tools/reports/comparison_report.h"
 #include "tools/reports/table.h"
 #include "tools/reports/verdict.h"
@@ -215,7 +217,7 @@ std::optional<Replayed> replay_by_the_clock(const ValidateArguments& arguments, 
 int validate_verb(const ValidateArguments& arguments) {
   const ReplayArguments& replay = arguments.replay;
   require_cuda_arguments_on_cuda(replay);
-  for (const std::string& path : {replay.trace, arguments.output, arguments.svg, arguments.lanes}) {
+  for (const std::string& path : {replay.trace, arguments.output, arguments.svg, arguments.html, arguments.lanes}) {
     if (!path.empty()) require_writable(path);
   }
   if (arguments.recalibrate_s > 0 && replay.backend != "cpu")
@@ -251,6 +253,11 @@ int validate_verb(const ValidateArguments& arguments) {
   }
   const double tolerance_pct = arguments.tolerance_pct.value_or(kTolerancePct);
   const Verdict verdict = verdict_of(comparison, replayed.predicted, replayed.machine, tolerance_pct);
+  if (!arguments.html.empty()) {
+    write_page(arguments.html,
+               validation_page(replayed.title, verdict, comparison, replayed.predicted, *nearest_to_median,
+                               fmt::format("{}; {}", load, to_text(replayed.machine))));
+  }
   if (replay.json) {
     nlohmann::ordered_json answer = {{"title", replayed.title},
                                      {"date", today()},
@@ -260,7 +267,8 @@ int validate_verb(const ValidateArguments& arguments) {
     answer.update(comparison_json(comparison, replayed.losses));
     print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{}\n{}; {}\n{}\n{}{}", to_text(verdict), replayed.title, load, to_text(replayed.machine),
+    print_answer(fmt::format("{}\n{}{}\n{}{}", line_text(to_text(verdict)),
+                             line_text(fmt::format("{}; {}", replayed.title, load)), to_text(replayed.machine),
                              arguments.verbose ? to_text(comparison, replayed.predicted) + "\n" : "",
                              summary_text(comparison, replayed.losses)));
     if (!arguments.verbose) print_note("--verbose prints each operation, rank and cause");

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -23,6 +25,12 @@ constexpr double kAxisHeight = 34;
 constexpr double kLegendHeight = 34;
 constexpr double kDigitWidth = 6.4;
 constexpr int kTicks = 6;
+constexpr double kFontSize = 11;
+constexpr double kSmallestFont = 6;
+constexpr std::string_view kHatching =
+    "<defs><pattern id=\"idle\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+    "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f7f7f7\"/><line x1=\"0\" x2=\"0\" "
+    "y1=\"0\" y2=\"6\" stroke=\"#d0d0d0\" stroke-width=\"1.5\"/></pattern></defs>\n";
 
 /// The time from the first start to the last end of compute.
 struct Extent {
@@ -49,6 +57,30 @@ std::vector<int> chunk_of_stages(const Timeline& timeline) {
   std::vector<int> chunks;
   for (const StagePlace& place : timeline.stages) chunks.push_back(seen[place.rank]++);
   return chunks;
+}
+
+/// Returns the compute spans of a rank that last.
+std::vector<Span> lasting_spans(const RankTimeline& rank) {
+  std::vector<Span> spans;
+  std::ranges::copy_if(rank.spans, std::back_inserter(spans),
+                       [](const Span& span) { return span.stream == Stream::kCompute && span.end > span.start; });
+  return spans;
+}
+
+/// True if the span and the next one are an overlapped pair.
+bool is_pair(const std::vector<Span>& spans, std::size_t i) {
+  return i + 1 < spans.size() && spans[i].action.overlaps_next && spans[i].start == spans[i + 1].start;
+}
+
+/// Returns the colour, mixed with the more white the later the chunk; those behind the fourth are alike.
+std::string shade_of(std::string_view color, int chunk) {
+  const double share = std::max(0.45, 1.0 - 0.18 * chunk);
+  std::string shade = "#";
+  for (std::size_t at = 1; at < color.size(); at += 2) {
+    const int part = std::stoi(std::string(color.substr(at, 2)), nullptr, 16);
+    shade += fmt::format("{:02x}", static_cast<int>(std::lround(255 - share * (255 - part))));
+  }
+  return shade;
 }
 
 /// Returns 1, 2 or 5 times a power of ten, about `total` / kTicks.
@@ -78,8 +110,8 @@ class Picture {
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {:.0f}\" font-family=\"Helvetica, Arial, "
                "sans-serif\" "
-               "font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-               kWidth, y_) +
+               "font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}",
+               kWidth, y_, kHatching) +
            body_ + "</svg>\n";
   }
 
@@ -103,31 +135,46 @@ class Picture {
     for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
       body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#444444\">rank {}</text>\n",
                            kLeft - 8, y_ + kRowHeight / 2 + 4, r);
-      body_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"#f1f1f1\"/>\n", kLeft,
-                           y_, x_of(extent.end - extent.start) - kLeft, kRowHeight);
-      for (const Span& span : timeline.ranks[r].spans) {
-        if (span.stream == Stream::kCompute) draw_span(span, extent.start, chunks);
+      body_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"url(#idle)\"/>\n",
+                           kLeft, y_, x_of(extent.end - extent.start) - kLeft, kRowHeight);
+      const std::vector<Span> spans = lasting_spans(timeline.ranks[r]);
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        if (!is_pair(spans, i)) {
+          draw_span(spans[i], extent.start, chunks, {.top = y_, .height = kRowHeight});
+          continue;
+        }
+        has_pairs_ = true;
+        draw_span(spans[i], extent.start, chunks, {.top = y_, .height = kRowHeight / 2});
+        draw_span(spans[++i], extent.start, chunks, {.top = y_ + kRowHeight / 2, .height = kRowHeight / 2});
       }
       y_ += kRowHeight + kRowGap;
     }
   }
 
-  void draw_span(const Span& span, SimTime origin, const std::vector<int>& chunks) {
+  /// The part of a row that a box takes.
+  struct Strip {
+    double top = 0;
+    double height = 0;
+  };
+
+  void draw_span(const Span& span, SimTime origin, const std::vector<int>& chunks, const Strip& strip) {
     const double left = x_of(span.start - origin);
     const double width = x_of(span.end - origin) - left;
-    if (width <= 0) return;
-    const double opacity = std::max(0.45, 1.0 - 0.18 * chunks[span.action.stage]);
+    const int chunk = chunks[span.action.stage];
+    chunks_ = std::max(chunks_, chunk + 1);
     body_ += fmt::format(
-        "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" fill-opacity=\"{:.2f}\" "
-        "stroke=\"#ffffff\" "
+        "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#ffffff\" "
         "stroke-width=\"{}\"><title>{} {}</title></rect>\n",
-        left, y_, width, kRowHeight, color_of(span.action.op), opacity, width > 3 ? 0.8 : 0, to_text(span.action),
-        time_text(span.end - span.start));
-    const std::string label = span.action.microbatch >= 0 ? std::to_string(span.action.microbatch) : "";
-    if (!label.empty() && width > kDigitWidth * static_cast<double>(label.size()) + 4) {
-      body_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#ffffff\">{}</text>\n",
-                           left + width / 2, y_ + kRowHeight / 2 + 4, label);
-    }
+        left, strip.top, width, strip.height, shade_of(color_of(span.action.op), chunk), width > 3 ? 0.8 : 0,
+        to_text(span.action), time_text(span.end - span.start));
+    if (span.action.microbatch < 0) return;
+    const std::string label = std::to_string(span.action.microbatch);
+    const double of_width = (width - 2) / (kDigitWidth / kFontSize * static_cast<double>(label.size()));
+    const double size = std::min({kFontSize, of_width, strip.height - 2});
+    if (size < kSmallestFont) return;
+    body_ += fmt::format(
+        "<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{:.1f}\" fill=\"{}\">{}</text>\n",
+        left + width / 2, strip.top + strip.height / 2 + 0.36 * size, size, chunk > 1 ? "#222222" : "#ffffff", label);
   }
 
   void draw_axis() {
@@ -146,22 +193,33 @@ class Picture {
 
   void draw_legend(const std::vector<Timeline>& panels) {
     double x = kLeft;
+    const auto add = [&](std::string_view fill, std::string_view label) {
+      body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" fill=\"{}\"/>\n", x, y_, fill);
+      body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#222222\">{}</text>\n", x + 20, y_ + 11, label);
+      x += 44 + kDigitWidth * static_cast<double>(label.size());
+    };
+    std::string_view first;
     for (const OpColor& entry : kOpColors) {
       const bool used = std::ranges::any_of(panels, [&entry](const Timeline& panel) {
-        return statistics_of(panel).ops[static_cast<std::size_t>(entry.op)].count > 0;
+        return std::ranges::any_of(panel.ranks, [&entry](const RankTimeline& rank) {
+          return std::ranges::any_of(lasting_spans(rank), [&](const Span& span) { return span.action.op == entry.op; });
+        });
       });
       if (!used) continue;
-      body_ +=
-          fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" fill=\"{}\"/>\n", x, y_, entry.color);
-      body_ +=
-          fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#222222\">{}</text>\n", x + 20, y_ + 11, entry.label);
-      x += 44 + kDigitWidth * static_cast<double>(entry.label.size());
+      add(entry.color, entry.label);
+      if (first.empty()) first = entry.color;
     }
+    for (int chunk = 1; chunk < std::min(chunks_, 4) && !first.empty(); ++chunk)
+      add(shade_of(first, chunk), fmt::format("chunk {}{}", chunk, chunk == 3 && chunks_ > 4 ? " and later" : ""));
+    if (has_pairs_) add("none", "one above the other: an overlapped pair");
+    if (longest_ > SimTime{0}) add("url(#idle)", "idle");
     y_ += kLegendHeight;
   }
 
   SimTime longest_{0};
   double y_ = 0;
+  int chunks_ = 1;          ///< the most of a rank that was drawn
+  bool has_pairs_ = false;  ///< that were drawn
   std::string body_;
 };
 

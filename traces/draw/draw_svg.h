@@ -10,8 +10,9 @@
 namespace plumb { inline namespace traces {
 
 /// Returns a self-contained SVG document, 1000 units wide. Compute actions are boxes coloured by operation, lighter for
-/// later chunks of a rank, with their micro-batch inside where it fits; messages and collectives are not drawn. Each
-/// panel begins at its timeline's first compute action. Deterministic.
+/// later chunks of a rank, with their micro-batch inside where it fits. An overlapped pair is one box of two halves, as
+/// DualPipe's authors draw it, and idle time is hatched. Messages and collectives are not drawn. The legend has what is
+/// there. Each panel begins at its timeline's first compute action. Deterministic.
 std::string draw_svg(const std::vector<Timeline>& panels);
 
 }}  // namespace plumb::traces

@@ -214,6 +214,19 @@ TEST_CASE("llama-3-8b on 16 H100s has a plan that fits, at a believable utilizat
   CHECK(best.rates.tokens_per_second == doctest::Approx(128 * 8192 / step_time(best.simulation).count()));
 }
 
+TEST_CASE("a search lists the layouts whose step and memory it learned, each row among them") {
+  const SearchResult result =
+      found_layouts(small_gpt(), round_cluster(8), kShortTraining, {}, {.keep = 3, .list_learned = true});
+  CHECK(std::ssize(result.learned) >= std::ssize(result.ranked));
+  for (const Evaluation& row : result.ranked) {
+    CHECK(std::ranges::any_of(result.learned, [&](const LearnedLayout& one) {
+      return one.on_shared_links && one.fits && one.time == row.simulation.makespan &&
+             one.peak_bytes == std::ranges::max(row.simulation.peak_memory_bytes);
+    }));
+  }
+  CHECK(found_layouts(small_gpt(), round_cluster(8), kShortTraining, {}, {.keep = 3}).learned.empty());
+}
+
 TEST_CASE("a search keeps the stack's headroom of memory free, and a layout that is fixed is judged without") {
   const LayoutRequest request = parse_layout("dp=1,tp=1,pp=1,mbs=1,recompute=none");
   TrainingSpec training = kSmallTraining;

@@ -2,10 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "schedules/generators/generators.h"
-#include "schedules/passes/lower.h"
-#include "simulator/simulate.h"
-
 namespace plumb::test {
 namespace {
 
@@ -26,21 +22,6 @@ TEST_CASE("a page holds its data and all that draws it") {
     CHECK(html.find(foreign) == std::string::npos);
 }
 
-TEST_CASE("a timeline has a lane for what each rank computes, and others for what overlaps it") {
-  const Schedule lowered = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 3}));
-  Page page;
-  add_timeline(page, "Timeline", simulate(lowered, chunk_cost_table(2, {.hop_latency = Seconds{0.5}})).timeline);
-  const nlohmann::ordered_json& block = last_block(page);
-  CHECK(block["end"].get<double>() > 0);
-  CHECK(block["stages"].size() == 2);
-  REQUIRE(block["lanes"].size() == 4);
-  CHECK(block["lanes"][0]["name"] == "rank 0");
-  CHECK(block["lanes"][1]["name"] == "send");
-  CHECK(block["lanes"][2]["name"] == "rank 1");
-  // Three forwards and three backwards of 8 bytes each in base64, without the step that takes no time.
-  CHECK(block["lanes"][0]["start"].get<std::string>().size() == 6 * 8 / 3 * 4);
-}
-
 TEST_CASE("bars and points keep their values") {
   Page page;
   add_bars(page, "Memory", {{.name = "parameters"}, {.name = "own", .color = "#123456"}}, {{"rank 0", {1, 2}}}, "B", 3);
@@ -48,8 +29,18 @@ TEST_CASE("bars and points keep their values") {
   CHECK(last_block(page)["bars"][0]["values"][1] == 2);
   CHECK(last_block(page)["limit"] == 3);
   add_points(page, "Front", {"memory", "B"}, {"step", "s"},
-             {{.name = "front", .points = {{1, 2, "dp=8"}}, .joined = true}});
+             {{.name = "front", .points = {{1, 2, "dp=8"}}, .joined = true}, {.name = "none"}});
+  CHECK(last_block(page)["series"].size() == 1);  // what has no points is left out
   CHECK(last_block(page)["series"][0]["points"][0]["label"] == "dp=8");
+}
+
+TEST_CASE("differences have a range or none") {
+  Page page;
+  add_differences(page, "Errors", "%", {});
+  CHECK(page.blocks.empty());
+  add_differences(page, "Errors", "%", {{"one", -2, {{-5, 1}}, "3 rows"}, {"two", 3, {}, ""}});
+  CHECK(last_block(page)["bars"][0]["low"] == -5);
+  CHECK(last_block(page)["bars"][1]["high"].is_null());
 }
 
 }  // namespace plumb::test

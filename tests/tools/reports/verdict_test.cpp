@@ -26,7 +26,7 @@ TEST_CASE("a step and memory within the tolerance pass, also on a disturbed mach
   const Verdict good = verdict(measured_at(105), {.others = OtherPrograms{.cores = 2}});
   CHECK(good.outcome == Outcome::kPass);
   CHECK(to_text(good) ==
-        "PASS: a step of 100 ms was predicted, 105 ms measured (-4.8 %), peak memory within +2.0 %; within 10 %\n");
+        "PASS: a step of 100 ms was predicted, 105 ms measured (-4.8 %), peak memory within +2.0 %; within 10 %");
 }
 
 TEST_CASE("a step that is off fails with its largest cause where nothing disturbed it") {

@@ -1,0 +1,50 @@
+#include "tools/reports/step_line.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tools/reports/table.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+/// Returns "72.5 of 79.1 GiB (8 % free)", or by how much the peak is above the limit.
+std::string memory_text(double peak, double limit) {
+  std::string held = bytes_text(peak);
+  const std::string of = bytes_text(limit);
+  const std::string unit = of.substr(of.find(' '));
+  if (held.ends_with(unit)) held.resize(held.size() - unit.size());
+  return peak <= limit ? fmt::format("{} of {} ({:.0f} % free)", held, of, 100 * (1 - peak / limit))
+                       : fmt::format("{} of {} (too large by {})", held, of, bytes_text(peak - limit));
+}
+
+}  // namespace
+
+std::string to_text(const StepLine& line) {
+  std::string text = line.time;
+  if (line.tokens_per_s)
+    text += fmt::format(", {:.0f} tokens/s", *line.tokens_per_s);
+  else if (line.samples_per_s)
+    text += fmt::format(", {:.0f} samples/s", *line.samples_per_s);
+  if (line.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *line.mfu_ratio);
+  text += fmt::format(", bubble {:.1f} %", 100 * line.bubble_ratio);
+  return line.peak_bytes ? text + ", " + memory_text(*line.peak_bytes, line.limit_bytes) : text;
+}
+
+StepLine step_line(const Plan& plan, const StepSums& step, const StepRates& rates) {
+  const bool in_tokens = rates.tokens_per_second > 0;
+  return {.time = duration_text(step_time(step).count()) + " a step",
+          .tokens_per_s = in_tokens ? std::optional(rates.tokens_per_second) : std::nullopt,
+          .samples_per_s = rates.samples_per_second,
+          .mfu_ratio = rates.mfu_ratio,
+          .bubble_ratio = step.bubble_ratio,
+          .peak_bytes = static_cast<double>(std::ranges::max(step.peak_memory_bytes)),
+          .limit_bytes = memory_for_tensors(plan.cluster.device)};
+}
+
+double memory_for_tensors(const DeviceSpec& device) {
+  return static_cast<double>(device.memory_bytes - device.reserved_bytes);
+}
+
+}}  // namespace plumb::tools
