@@ -12,13 +12,14 @@
 #include "schedules/search/certificate.h"
 #include "schedules/search/search_schedule.h"
 #include "simulator/simulate.h"
-#include "tools/inputs/costs_option.h"
+#include "tools/inputs/costs_file.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/inputs/search_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
 #include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
+#include "tools/verbs/schedule_curve.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw/time_text.h"
 
@@ -34,12 +35,11 @@ struct SearchAnswer {
   Simulation simulation;
 };
 
-SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t questions, const StopSignals& signals) {
+SearchEffort effort_of(const ScheduleVerbArguments& arguments, const StopSignals& signals) {
   const auto start = std::chrono::steady_clock::now();
   const std::optional<double> limit = arguments.search.limit_seconds;
   SearchEffort effort;
   if (arguments.search.timed_actions > 0) effort.timed_actions = static_cast<double>(arguments.search.timed_actions);
-  effort.timed_actions /= static_cast<double>(questions);
   effort.is_stopped = [=, &signals] {
     return signals.has_come() || (limit && Seconds{std::chrono::steady_clock::now() - start}.count() > *limit);
   };
@@ -52,9 +52,8 @@ SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t quest
 }
 
 /// Returns the answer of the shortest time; nothing if no question has one.
-std::optional<SearchAnswer> best_answer(const ScheduleVerbArguments& arguments, std::vector<SearchQuestion> questions) {
-  const StopSignals signals;
-  const SearchEffort effort = effort_of(arguments, questions.size(), signals);
+std::optional<SearchAnswer> best_answer(SearchEffort effort, std::vector<SearchQuestion> questions) {
+  effort.timed_actions /= static_cast<double>(questions.size());
   std::optional<SearchAnswer> best;
   for (SearchQuestion& asked : questions) {
     std::optional<FoundSchedule> found = search_schedule(asked.question, effort, asked.starts);
@@ -103,11 +102,12 @@ std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arg
   // A rank that starts late for another micro-batch's sake has a shorter span: an exhaustive search leaves such out.
   const bool is_exhaustive = bound.reason == exhaustive_bound(bound.time).reason;
   const std::string_view among = by_span && is_exhaustive ? "whose micro-batches ascend on every stage " : "";
+  const std::string_view placed = arguments.schedule.name.empty() ? "of its placement " : "";
   text +=
       time.count() == bound.time
-          ? fmt::format("proved optimal: no order within its memory {}has a shorter {}\n", among, what)
-          : fmt::format("no order within its memory has a {} below {}: this one is at most {:.2f} % above the best\n",
-                        what, time_text(SimTime{bound.time}), gap_pct);
+          ? fmt::format("proved optimal: no order {}within its memory {}has a shorter {}\n", placed, among, what)
+          : fmt::format("no order {}within its memory has a {} below {}: this one is at most {:.2f} % above the best\n",
+                        placed, what, time_text(SimTime{bound.time}), gap_pct);
   text += fmt::format("what binds is {}:\n", bound.reason);
   for (const BoundTerm& term : bound.terms) text += fmt::format("  {} {}\n", time_text(SimTime{term.time}), term.what);
   return text;
@@ -116,8 +116,12 @@ std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arg
 }  // namespace
 
 int schedule_search_verb(const ScheduleVerbArguments& arguments) {
-  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
-  const std::optional<SearchAnswer> answer = best_answer(arguments, search_questions(arguments, costs));
+  const CostsOption costs = costs_input(arguments.costs);
+  const StopSignals signals;
+  const SearchEffort effort = effort_of(arguments, signals);
+  std::vector<SearchQuestion> questions = search_questions(arguments, costs);
+  if (arguments.search.curve) return schedule_curve(arguments, questions, effort);
+  const std::optional<SearchAnswer> answer = best_answer(effort, std::move(questions));
   if (!answer) {
     print_note("plumb: no order fits: a rank cannot hold one micro-batch on its way: give the ranks more memory");
     return kInfeasible;
