@@ -9,7 +9,7 @@ namespace plumb { inline namespace schedules {
 namespace {
 
 /// Returns the actions in turns of chunks, each cut into slices: they ascend in forwards and descend in backwards.
-std::vector<Action> sliced(const std::vector<Action>& actions, int slices) {
+std::vector<Action> in_slices(const std::vector<Action>& actions, int slices) {
   std::vector<Action> cut;
   for (Action action : actions) {
     for (int k = 0; k < slices; ++k) {
@@ -35,8 +35,8 @@ Schedule svpp_schedule(const ScheduleParameters& parameters) {
     // The last rank must have all slices of the first micro-batch in its last chunk before it goes back with the last.
     const int warmup = (p - 1 - r) + (v - 1) * groups.front() * k + (k - 1);
     schedule.ranks.push_back(one_forward_one_backward(
-        sliced(turns_of_chunks(Op::kForward, stages, groups), k),
-        sliced(turns_of_chunks(Op::kBackward, {stages.rbegin(), stages.rend()}, groups), k), warmup));
+        in_slices(turns_of_chunks(Op::kForward, stages, groups), k),
+        in_slices(turns_of_chunks(Op::kBackward, {stages.rbegin(), stages.rend()}, groups), k), warmup));
   }
   return schedule;
 }

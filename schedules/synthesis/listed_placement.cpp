@@ -30,7 +30,7 @@ std::int64_t held_time(const LaneTimes& lane, std::size_t position) {
 }
 
 /// Returns the forwards that each stage lets run ahead where `cap` micro-batches are under way at the first of its lane.
-std::vector<int> in_flight(const std::vector<LaneTimes>& lanes, std::size_t stages, double cap) {
+std::vector<int> forwards_ahead(const std::vector<LaneTimes>& lanes, std::size_t stages, double cap) {
   std::vector<int> most(stages, 1);
   for (const LaneTimes& lane : lanes) {
     const auto whole = static_cast<double>(std::max<std::int64_t>(held_time(lane, 0), 1));
@@ -58,7 +58,7 @@ std::vector<Schedule> listed_orders(const OrderQuestion& question) {
   std::vector<Schedule> orders;
   std::vector<int> last_cap;
   for (const double cap : caps_up_to(question.frame.microbatches)) {
-    std::vector<int> most = in_flight(lanes, stages, cap);
+    std::vector<int> most = forwards_ahead(lanes, stages, cap);
     if (most == last_cap) continue;
     for (const std::vector<int>& urgency : {later_first, earlier_first}) {
       for (const double patience : patiences) {

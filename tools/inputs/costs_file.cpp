@@ -59,13 +59,13 @@ void add(PartCosts& part, const PartCosts& more) {
   part.released_bytes += more.released_bytes;
 }
 
-std::vector<Seconds> seconds_of(const std::vector<PartCosts>& parts, double PartCosts::*cost) {
+std::vector<Seconds> seconds_by_part(const std::vector<PartCosts>& parts, double PartCosts::*cost) {
   std::vector<Seconds> list;
   for (const PartCosts& part : parts) list.emplace_back(part.*cost);
   return list;
 }
 
-std::vector<std::int64_t> bytes_of(const std::vector<PartCosts>& parts, std::int64_t PartCosts::*bytes) {
+std::vector<std::int64_t> bytes_by_part(const std::vector<PartCosts>& parts, std::int64_t PartCosts::*bytes) {
   std::vector<std::int64_t> list;
   for (const PartCosts& part : parts) list.push_back(part.*bytes);
   return list;
@@ -104,18 +104,18 @@ CostsOption parse_costs_file(std::string_view text, const std::string& file) {
   add_end("embedding", parts.front());
   add_end("head", parts.back());
   CostsOption option{.whole_backward = whole};
-  option.chunk.forward = seconds_of(parts, &PartCosts::forward);
-  option.chunk.recompute = seconds_of(parts, &PartCosts::recompute);
+  option.chunk.forward = seconds_by_part(parts, &PartCosts::forward);
+  option.chunk.recompute = seconds_by_part(parts, &PartCosts::recompute);
   if (whole) {
-    option.chunk.backward = seconds_of(parts, &PartCosts::backward);
+    option.chunk.backward = seconds_by_part(parts, &PartCosts::backward);
   } else {
-    option.chunk.input_grad = seconds_of(parts, &PartCosts::input_grad);
-    option.chunk.weight_grad = seconds_of(parts, &PartCosts::weight_grad);
+    option.chunk.input_grad = seconds_by_part(parts, &PartCosts::input_grad);
+    option.chunk.weight_grad = seconds_by_part(parts, &PartCosts::weight_grad);
   }
   const bool any_memory = std::ranges::any_of(parts, [](const PartCosts& part) { return part.activation_bytes > 0; });
   if (any_memory) {
-    option.memory = {.activation_bytes = bytes_of(parts, &PartCosts::activation_bytes),
-                     .released_at_input_grad_bytes = bytes_of(parts, &PartCosts::released_bytes)};
+    option.memory = {.activation_bytes = bytes_by_part(parts, &PartCosts::activation_bytes),
+                     .released_at_input_grad_bytes = bytes_by_part(parts, &PartCosts::released_bytes)};
   }
   if (object.has("max_activation_bytes")) {
     option.memory.max_bytes = object.integers("max_activation_bytes");
@@ -124,7 +124,7 @@ CostsOption parse_costs_file(std::string_view text, const std::string& file) {
       object.fail("max_activation_bytes", "numbers of 0 or more are wanted");
   }
   read_links(object, option);
-  const std::vector<std::int64_t> messages = bytes_of(parts, &PartCosts::message_bytes);
+  const std::vector<std::int64_t> messages = bytes_by_part(parts, &PartCosts::message_bytes);
   const bool any_message = std::ranges::any_of(messages, [](std::int64_t bytes) { return bytes > 0; });
   if (any_message) option.message_bytes.assign(messages.begin(), messages.end());
   object.finish();

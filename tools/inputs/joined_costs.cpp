@@ -11,8 +11,8 @@ namespace plumb { inline namespace tools {
 namespace {
 
 /// Returns the parts that a stage of the placement joins: the first, and how many.
-std::pair<std::size_t, std::size_t> parts_of(const StagePlace& place, const NamedPlacement& placement,
-                                             std::size_t parts) {
+std::pair<std::size_t, std::size_t> joined_parts(const StagePlace& place, const NamedPlacement& placement,
+                                                 std::size_t parts) {
   std::size_t of_lane = 0;
   for (const StagePlace& other : placement.stages) of_lane += other.lane == 0 ? 1 : 0;
   return {static_cast<std::size_t>(place.model_part) * parts / of_lane, parts / of_lane};
@@ -29,7 +29,7 @@ std::vector<Number> joined(const std::vector<Number>& costs, std::size_t parts, 
   }
   std::vector<Number> sums;
   for (const StagePlace& place : placement.stages) {
-    const auto [first, count] = parts_of(place, placement, parts);
+    const auto [first, count] = joined_parts(place, placement, parts);
     Number sum{0};
     for (std::size_t part = first; part < first + count; ++part) sum += costs[costs.size() == 1 ? 0 : part];
     sums.push_back(sum);
@@ -43,7 +43,7 @@ std::vector<double> joined_messages(const std::vector<double>& bytes, std::size_
   if (bytes.size() <= 1) return bytes;
   std::vector<double> last;
   for (const StagePlace& place : placement.stages) {
-    const auto [first, count] = parts_of(place, placement, parts);
+    const auto [first, count] = joined_parts(place, placement, parts);
     last.push_back(bytes[first + count - 1]);
   }
   return last;

@@ -29,7 +29,7 @@ std::string_view memory_head(const CurveAnswer& answer) {
   return answer.activation_units > 0 ? "activations" : "activation memory";
 }
 
-std::string percent(double share) {
+std::string share_text(double share) {
   return fmt::format("{:.2f} %", 100 * share);
 }
 
@@ -37,13 +37,13 @@ double ratio(std::int64_t time, std::int64_t to) {
   return static_cast<double>(time) / static_cast<double>(to);
 }
 
-double seconds_of(std::int64_t time) {
+double in_seconds(std::int64_t time) {
   return to_seconds(SimTime{time}).count();
 }
 
 std::vector<std::string> robustness_cells(const Robustness& robust) {
-  return {percent(robust.noise_ratio - 1),
-          fmt::format("{} (rank {})", percent(robust.slow_ratio - 1), robust.slow_rank)};
+  return {share_text(robust.noise_ratio - 1),
+          fmt::format("{} (rank {})", share_text(robust.slow_ratio - 1), robust.slow_rank)};
 }
 
 ordered_json robustness_json(const Robustness& robust) {
@@ -60,7 +60,7 @@ std::string curve_text(const CurveAnswer& answer) {
   for (std::size_t i = 0; i < answer.points.size(); ++i) {
     const CurvePoint& point = answer.points[i];
     best.rows.push_back({memory_text(answer, point.limit_bytes), time_text(SimTime{point.found.time}),
-                         percent(ratio(point.found.time, point.found.bound.time) - 1),
+                         share_text(ratio(point.found.time, point.found.bound.time) - 1),
                          answer.placements[point.question], point.found.bound.reason});
     for (std::string& cell : robustness_cells(answer.points_robustness[i])) best.rows.back().push_back(std::move(cell));
   }
@@ -68,7 +68,7 @@ std::string curve_text(const CurveAnswer& answer) {
   for (std::size_t i = 0; i < answer.losses.size(); ++i) {
     const GeneratorLoss& loss = answer.losses[i];
     known.rows.push_back({loss.order.name, memory_text(answer, loss.peak_bytes), time_text(SimTime{loss.time}),
-                          time_text(SimTime{loss.best_time}), percent(ratio(loss.time, loss.best_time) - 1)});
+                          time_text(SimTime{loss.best_time}), share_text(ratio(loss.time, loss.best_time) - 1)});
     for (std::string& cell : robustness_cells(answer.losses_robustness[i]))
       known.rows.back().push_back(std::move(cell));
   }
@@ -86,8 +86,8 @@ ordered_json curve_json(const CurveAnswer& answer) {
   for (std::size_t i = 0; i < answer.points.size(); ++i) {
     const CurvePoint& point = answer.points[i];
     document["points"].push_back({{key, memory_number(answer, point.limit_bytes)},
-                                  {"time_s", seconds_of(point.found.time)},
-                                  {"bound_s", seconds_of(point.found.bound.time)},
+                                  {"time_s", in_seconds(point.found.time)},
+                                  {"bound_s", in_seconds(point.found.bound.time)},
                                   {"bound_reason", point.found.bound.reason},
                                   {"placement", answer.placements[point.question]},
                                   {"robustness", robustness_json(answer.points_robustness[i])}});
@@ -96,8 +96,8 @@ ordered_json curve_json(const CurveAnswer& answer) {
     const GeneratorLoss& loss = answer.losses[i];
     document["schedules"].push_back({{"name", loss.order.name},
                                      {key, memory_number(answer, loss.peak_bytes)},
-                                     {"time_s", seconds_of(loss.time)},
-                                     {"best_found_s", seconds_of(loss.best_time)},
+                                     {"time_s", in_seconds(loss.time)},
+                                     {"best_found_s", in_seconds(loss.best_time)},
                                      {"robustness", robustness_json(answer.losses_robustness[i])}});
   }
   return document;
@@ -120,14 +120,14 @@ std::string curve_svg(const CurveAnswer& answer) {
   for (const std::int64_t memory : memories) {
     while (next < answer.points.size() && answer.points[next].limit_bytes <= memory) last = &answer.points[next++];
     const bool is_point = last != nullptr && last->limit_bytes == memory;
-    found.y.push_back(last == nullptr ? std::nullopt : std::optional(seconds_of(last->found.time)));
-    bound.y.push_back(is_point ? std::optional(seconds_of(last->found.bound.time)) : std::nullopt);
+    found.y.push_back(last == nullptr ? std::nullopt : std::optional(in_seconds(last->found.time)));
+    bound.y.push_back(is_point ? std::optional(in_seconds(last->found.bound.time)) : std::nullopt);
   }
   chart.series = {std::move(found), std::move(bound)};
   for (const GeneratorLoss& loss : answer.losses) {
     LineSeries series{.name = loss.order.name};
     for (const std::int64_t memory : memories) {
-      series.y.push_back(memory == loss.peak_bytes ? std::optional(seconds_of(loss.time)) : std::nullopt);
+      series.y.push_back(memory == loss.peak_bytes ? std::optional(in_seconds(loss.time)) : std::nullopt);
     }
     chart.series.push_back(std::move(series));
   }
