@@ -44,8 +44,8 @@ LowerBound best_bound(const OrderQuestion& question) {
         if (lane.ranks[last] != lane.ranks[first]) continue;
         keep(rank_work_bound(question, lane, {.first = first, .last = last}));
         keep(drain_bound(question, lane, {.first = first, .last = last}));
+        keep(memory_cycle_bound(question, lane, first, last));
       }
-      keep(memory_cycle_bound(question, lane, first));
     }
     for (int rank = 0; rank < question.ranks; ++rank) keep(memory_time_bound(question, lane, rank));
   }

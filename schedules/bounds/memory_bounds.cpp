@@ -23,28 +23,38 @@ std::int64_t times(std::int64_t count, std::int64_t time) {
   return count * time;
 }
 
+/// Returns what a micro-batch holds on the rank of `entering` once its forward runs there.
+std::int64_t bytes_on_the_way(const ActivationMemory& memory, const LaneTimes& lane, int entering) {
+  std::int64_t bytes = 0;
+  for (int k = 0; k <= entering; ++k) {
+    if (lane.ranks[k] == lane.ranks[entering]) bytes += memory.activation_bytes[lane.stages[k]];
+  }
+  return bytes;
+}
+
 }  // namespace
 
-LowerBound memory_cycle_bound(const OrderQuestion& question, const LaneTimes& lane, int position) {
+LowerBound memory_cycle_bound(const OrderQuestion& question, const LaneTimes& lane, int held, int entering) {
   const ActivationMemory& memory = question.memory;
-  const int rank = lane.ranks[position];
-  const int stage = lane.stages[position];
-  std::int64_t held = lane.microbatches;
-  std::int64_t cycle = round_trip(lane, position);
-  if (!memory.max_bytes.empty() && memory.activation_bytes[stage] > 0) {
-    held = std::min(held, memory.max_bytes[rank] / memory.activation_bytes[stage]);
-    if (memory.released_at_input_grad_bytes[stage] == 0) cycle += lane.weight_grad[position];
+  const int rank = lane.ranks[entering];
+  std::int64_t most = lane.microbatches;
+  std::int64_t cycle = lane.first_input_grad[held] + lane.input_grad[held] - lane.first_forward[entering];
+  const std::int64_t bytes = memory.max_bytes.empty() ? 0 : memory.activation_bytes[lane.stages[held]];
+  if (bytes > 0) {
+    most = std::min(most, 1 + (memory.max_bytes[rank] - bytes_on_the_way(memory, lane, entering)) / bytes);
+    if (memory.released_at_input_grad_bytes[lane.stages[held]] == 0) cycle += lane.weight_grad[held];
   }
-  if (held < 1) return {};  // no order fits, and the search says so
-  BoundTerms terms(fmt::format("the memory of rank {} for {} micro-batches of stage {}", rank, held, stage));
-  terms.add_start(lane, lane.tails[position], lane.first_forward[position], rank);
-  const std::int64_t cycles = (lane.microbatches - 1) / held;
+  if (most < 1) return {};  // no order fits, and the search says so
+  BoundTerms terms(
+      fmt::format("the memory of rank {} for {} micro-batches of stage {}", rank, most, lane.stages[held]));
+  terms.add_start(lane, lane.tails[entering], lane.first_forward[entering], rank);
+  const std::int64_t cycles = (lane.microbatches - 1) / most;
   terms.add(times(cycles, cycle),
-            fmt::format("for {} cycles of {} micro-batches from forward to gradient on rank {}", cycles, held, rank));
-  terms.add((lane.microbatches - 1) % held * lane.forward[position],
+            fmt::format("for {} cycles of {} micro-batches from forward to gradient on rank {}", cycles, most, rank));
+  terms.add((lane.microbatches - 1) % most * lane.forward[entering],
             fmt::format("of forwards on rank {} within a cycle", rank));
-  terms.add(round_trip(lane, position), fmt::format("for the last micro-batch from rank {} to the end and back", rank));
-  terms.add_tail(lane, position);
+  terms.add(round_trip(lane, entering), fmt::format("for the last micro-batch from rank {} to the end and back", rank));
+  terms.add_tail(lane, entering);
   return std::move(terms).sum();
 }
 

@@ -36,6 +36,7 @@ constexpr std::array<FormEntry, kFileFormCount> kForms = {{
     {"a mapping of rows", 1, "write the file again as planner/score/source_mapping.h shows one"},
     {"a checkpoint", 1, "start without --resume"},
     {"a certificate", 1, "write the file again with `plumb schedule search ... --certificate`"},
+    {"costs", 1, "write the file again as tools/inputs/costs_file.h shows one"},
 }};
 
 const FormEntry& form_of(FileForm kind) {

@@ -25,9 +25,10 @@ enum class FileForm {
   kLink,
   kMapping,
   kCheckpoint,
-  kCertificate
+  kCertificate,
+  kCosts
 };
-constexpr int kFileFormCount = 10;
+constexpr int kFileFormCount = 11;
 
 /// Returns the number that this Plumb writes, which is the newest that it reads.
 int newest_format(FileForm kind);

@@ -130,6 +130,15 @@ const std::vector<CatalogueEntry>& catalogue() {
        .takes_slices = true,
        .repeats = false,
        .make = terapipe_schedule},
+      {.name = "svpp",
+       .origin = "MEPipe, Sun et al. 2025",
+       .constraint = "any m; best where groups of p slices or more divide m; k slices of equal cost",
+       .bubble = "(p-1)(F+B)/(vk) where groups of ceil(p/k) micro-batches divide m",
+       .activations = "min(mvk, (v-1)gk + p-1-r+k) slices of a chunk, g the largest group",
+       .takes_chunks = true,
+       .takes_slices = true,
+       .repeats = false,
+       .make = svpp_schedule},
       {.name = "forward-only",
        .origin = "inference",
        .constraint = "any m; no backward",
@@ -262,8 +271,9 @@ const CatalogueEntry& checked_entry(std::string_view name, const ScheduleParamet
   }
   require_at_least_one(parameters.slices, "slices");
   if (parameters.slices > 1 && !entry.takes_slices) {
-    throw ScheduleError(fmt::format("{} does not cut sequences into {} slices: leave the slices out, or use seq1f1b",
-                                    entry.name, parameters.slices));
+    throw ScheduleError(
+        fmt::format("{} does not cut sequences into {} slices: leave the slices out, or use seq1f1b or svpp",
+                    entry.name, parameters.slices));
   }
   if (parameters.group < 0) {
     throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",

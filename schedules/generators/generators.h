@@ -75,6 +75,12 @@ Schedule seq1f1b_schedule(const ScheduleParameters& parameters);
 /// of unequal length, so that each takes as long; here they are equal.
 Schedule terapipe_schedule(const ScheduleParameters& parameters);
 
+/// SVPP, the schedule of MEPipe (Sun et al. 2025): interleaved whose units are the `slices` k of each micro-batch's
+/// sequence. A group of micro-batches with p slices or more runs through a rank's v chunks in turn. Rank r runs
+/// (v-1)gk + p-2-r+k slices ahead, g the first group's micro-batches. MEPipe also runs weight gradients layer by layer
+/// where a rank would wait; here backwards are whole.
+Schedule svpp_schedule(const ScheduleParameters& parameters);
+
 /// Inference and evaluation: the forwards of all micro-batches, no backward.
 Schedule forward_only_schedule(const ScheduleParameters& parameters);
 

@@ -15,10 +15,15 @@ Action slice_action(Op op, int stage, int microbatch, int slice) {
 
 }  // namespace
 
+void require_numbered_slices(std::string_view schedule, int slices) {
+  constexpr int kMost = std::numeric_limits<decltype(Action::part)>::max();
+  if (slices <= kMost) return;
+  throw ScheduleError(fmt::format("{} cannot number {} slices: give {} or fewer", schedule, slices, kMost));
+}
+
 SlicedActions each_slice(std::string_view schedule, int stage, const ScheduleParameters& parameters) {
   const int k = parameters.slices;
-  constexpr int kMost = std::numeric_limits<decltype(Action::part)>::max();
-  if (k > kMost) throw ScheduleError(fmt::format("{} cannot number {} slices: give {} or fewer", schedule, k, kMost));
+  require_numbered_slices(schedule, k);
   SlicedActions sliced;
   for (int i = 0; i < parameters.microbatches; ++i) {
     for (int slice = 0; slice < k; ++slice) {

@@ -14,8 +14,11 @@ struct SlicedActions {
   std::vector<Action> backwards;  ///< slices descend, since a slice attends to those before it
 };
 
-/// Returns the slices of the parameters' micro-batches on one stage. Throws ScheduleError, naming the schedule, if
-/// there are more slices than an action can number.
+/// Throws ScheduleError, naming the schedule, if there are more slices than an action can number.
+void require_numbered_slices(std::string_view schedule, int slices);
+
+/// Returns the slices of the parameters' micro-batches on one stage. Throws as
+/// require_numbered_slices does.
 SlicedActions each_slice(std::string_view schedule, int stage, const ScheduleParameters& parameters);
 
 }}  // namespace plumb::schedules

@@ -24,6 +24,8 @@ constexpr std::array kSpellings = {
     Spelling{"fillanddrain", "gpipe"},
     Spelling{"tokenpipe", "terapipe"},
     Spelling{"tokenlevelpipeline", "terapipe"},
+    Spelling{"mepipe", "svpp"},
+    Spelling{"sequencevirtualpipelineparallelism", "svpp"},
     Spelling{"dapple", "1f1b"},
     Spelling{"trainschedule", "1f1b"},
     Spelling{"forwardbackwardpipeliningwithoutinterleaving", "1f1b"},
@@ -76,7 +78,7 @@ constexpr std::array kSpellings = {
 // 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et
 // al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama
 // Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe), Yeung et al. 2024
-// (vocabulary parallelism), Sun et al. 2025 (MEPipe, whose schedule is SVPP), TawPipe 2025, STP 2025
+// (vocabulary parallelism), TawPipe 2025, STP 2025
 // (synergistic tensor and pipeline parallelism), HelixPipe 2025.
 constexpr std::array kNotHeld = {
     Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
@@ -97,11 +99,10 @@ constexpr std::array kNotHeld = {
              "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
     Spelling{"vocabularyparallelism",
              "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
-    Spelling{"mepipe", "its slices pass several stages a rank: seq1f1b has the slices, and interleaved the stages"},
-    Spelling{"svpp", "its slices pass several stages a rank: seq1f1b has the slices, and interleaved the stages"},
     Spelling{"stp", "it braids forwards and backwards within tensor-parallel layers: dualpipev overlaps whole ones"},
     Spelling{"helixpipe", "its attention runs apart from its stages, which no schedule here does: 1f1b is nearest"},
-    Spelling{"slimpipe", "it is seq1f1b with slices of equal attention: take that, with --slices"},
+    Spelling{"slimpipe",
+             "its slices cost the same since attention is shared between ranks: svpp is nearest, with --slices"},
     Spelling{"wpipe", "it is pipedream-2bw on two groups of layers a rank: take that for its time"},
     Spelling{"avgpipe", "it is 1f1b with fewer forwards ahead in several pipelines: take 1f1b with replicas (dp)"},
     Spelling{"merak", "it is 1f1b with recomputation moved into its gaps: take that, with recomputation"},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 
@@ -43,6 +45,24 @@ Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
     }
   }
   return searched;
+}
+
+Schedule searchable_order(const Schedule& schedule, const OrderQuestion& question) {
+  Schedule order = as_searched(schedule, question);
+  if (action_count(order) == action_count(serial_order(question))) return order;
+  throw ScheduleError(fmt::format(
+      "{} cannot be searched: give F, B, I and W of every stage and micro-batch, without slices, moves or messages",
+      schedule.name));
+}
+
+OrderQuestion placed_question(const Schedule& schedule, Objective objective) {
+  const bool splits = std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::find(actions, Op::kInputGrad, &Action::op) != actions.end();
+  });
+  return {.frame = {.name = schedule.name, .microbatches = schedule.microbatches, .stages = schedule.stages},
+          .ranks = static_cast<int>(schedule.ranks.size()),
+          .whole_backwards = !splits,
+          .objective = objective};
 }
 
 std::vector<Schedule> catalogue_orders(const OrderQuestion& question) {

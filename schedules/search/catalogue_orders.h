@@ -14,6 +14,13 @@ namespace plumb { inline namespace schedules {
 /// keeps whole.
 Schedule as_searched(Schedule schedule, const OrderQuestion& question);
 
+/// Returns as_searched(). Throws ScheduleError if the schedule has more than orders have.
+Schedule searchable_order(const Schedule& schedule, const OrderQuestion& question);
+
+/// Returns the question of a schedule's placement and micro-batches, with whole backwards if it splits none, still
+/// without costs and memory.
+OrderQuestion placed_question(const Schedule& schedule, Objective objective);
+
 /// Returns the orders of the catalogue (as_searched) that have the question's placement and keep to its
 /// memory. Those made for costs are made for equal ones, but for zb-auto, which a search makes itself.
 std::vector<Schedule> catalogue_orders(const OrderQuestion& question);

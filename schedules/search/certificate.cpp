@@ -8,7 +8,7 @@
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
-#include "schedules/search/exact_chain.h"
+#include "schedules/search/exact_order.h"
 #include "schedules/synthesis/local_search.h"
 #include "schedules/time.h"
 
@@ -79,7 +79,7 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
 /// Returns the bound that the question gives for the reason that the certificate has.
 LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated) {
   if (stated.reason != exhaustive_bound(0).reason) return best_bound(question);
-  const ExactOrder exact = exact_chain(question, stated.time, {.most_nodes = std::numeric_limits<std::int64_t>::max()});
+  const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = std::numeric_limits<std::int64_t>::max()});
   return exhaustive_bound(exact.time);
 }
 

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "schedules/search/catalogue_orders.h"
-#include "schedules/search/exact_chain.h"
+#include "schedules/search/exact_order.h"
 #include "schedules/synthesis/fit_to_costs.h"
 #include "schedules/synthesis/listed_chain.h"
+#include "schedules/synthesis/listed_placement.h"
 #include "schedules/synthesis/local_search.h"
 
 namespace plumb { inline namespace schedules {
@@ -43,7 +44,9 @@ class ScheduleSearch {
     consider(serial_order(question_));
     if (orders_.empty()) return std::nullopt;
     if (is_chain(question_)) list();
-    if (is_chain(question_) && question_.ranks * question_.frame.microbatches <= kLargestExact) settle();
+    if (!is_chain(question_)) list_by_caps();
+    const auto stages = static_cast<int>(question_.frame.stages.size());
+    if (has_one_lane(question_) && stages * question_.frame.microbatches <= kLargestExact) settle();
     fit();
     Schedule schedule = std::move(best_.schedule);
     schedule.name = question_.frame.name;
@@ -79,12 +82,26 @@ class ScheduleSearch {
     }
   }
 
-  /// Looks at all orders of a small chain, if that takes no longer than the effort.
+  /// Adds the quickest few list schedules of any other placement.
+  void list_by_caps() {
+    if (is_over()) return;
+    constexpr std::size_t kMostKept = 8;
+    std::vector<FittedOrder> listed;
+    for (Schedule& order : listed_orders(question_)) {
+      const std::int64_t time = order_time(order, question_);
+      listed.push_back({.schedule = std::move(order), .time = time});
+    }
+    std::ranges::stable_sort(listed, {}, &FittedOrder::time);
+    if (listed.size() > kMostKept) listed.resize(kMostKept);
+    for (FittedOrder& order : listed) consider(std::move(order.schedule));
+  }
+
+  /// Looks at all orders of few stages and micro-batches, if that takes no longer than the effort.
   void settle() {
     if (is_over()) return;
     const auto nodes = static_cast<std::int64_t>(effort_.timed_actions / kTimedActionsANode);
     const ExactOrder exact =
-        exact_chain(question_, best_.time, {.most_nodes = nodes, .is_stopped = effort_.is_stopped});
+        exact_order(question_, best_.time, {.most_nodes = nodes, .is_stopped = effort_.is_stopped});
     if (!exact.schedule.ranks.empty()) keep_better(exact.schedule, exact.time);
     if (exact.is_complete) bound_ = exhaustive_bound(best_.time);
   }

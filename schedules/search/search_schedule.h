@@ -28,10 +28,10 @@ struct SearchEffort {
 };
 
 /// Returns the best order that is found from the given starts and from all orders of the catalogue that have
-/// the question's placement and fit its memory: none of them takes less. A chain is also list scheduled
-/// (listed_chain.h) and, where it is small, searched exhaustively (exact_chain.h), which then is the bound.
-/// The best orders are improved by local search (fit_to_costs.h). It ends at the bound. The result depends on
-/// the effort, and not on the machine, unless it is stopped. Returns nothing if a rank cannot hold one
+/// the question's placement and fit its memory: none of them takes less. Others are list scheduled
+/// (listed_chain.h, listed_placement.h). A small question of one lane is searched exhaustively (exact_order.h), which
+/// then is the bound. The best orders are improved by local search (fit_to_costs.h). It ends at the bound. The result
+/// depends on the effort, and not on the machine, unless it is stopped. Returns nothing if a rank cannot hold one
 /// micro-batch on its way.
 std::optional<FoundSchedule> search_schedule(const OrderQuestion& question, const SearchEffort& effort = {},
                                              const std::vector<Schedule>& starts = {});

@@ -30,6 +30,22 @@ class Defaults(CommandLineTest):
                         "--stack", "plumb")
         self.assertEqual((own["stack"], own["framework_known"]), (None, "unknown"))
 
+    def test_the_best_layouts_order_is_searched_for_its_own_costs_and_goes_into_the_plan(self):
+        plan, rows = self.folder / "plan.json", self.folder / "rows.csv"
+        question = ("plan", "gpt-nano", "h100:2", "--stack", "plumb", "--global-batch", 8, "--layout", "pp=2,mbs=1,schedule=1f1b")
+        self.assertIsNone(self.json(*question)["searched_order"])
+        searched = self.json(*question, "--schedule", "search", "-o", plan)["searched_order"]
+        self.assertTrue(searched["is_quicker"])  # split backwards leave a smaller bubble
+        self.assertLess(searched["step_time_s"], searched["step_time_before_s"])
+        self.assertGreaterEqual(searched["compute_makespan_s"], searched["compute_makespan_bound_s"])
+        self.assertIn("1f1b-searched", json.loads(plan.read_text())["schedule"]["name"])
+        self.assertAlmostEqual(self.json("simulate", plan)["step_time_s"], searched["step_time_s"], places=12)
+        self.assertIn("searched for its own costs", self.done(*question, "--schedule", "search"))
+        self.done("export", plan, "--to", "torch-csv", "-o", rows)
+        self.done("schedule", "check", rows)
+        self.assertEqual(len(self.json("run", plan, "--backend", "cpu", "--steps", 1)["losses"]), 1)
+        self.refused(2, *question, "--schedule", "1f1b", says=["search"])
+
     def test_a_search_keeps_headroom_unless_told_otherwise(self):
         question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128)
         kept, none = self.done(*question), self.done(*question, "--headroom", 0)

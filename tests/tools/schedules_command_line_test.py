@@ -391,6 +391,47 @@ class Schedules(CommandLineTest):
         self.refused(2, "schedule", "search", plan, "--costs", "f=1", says=["its own costs"])
         self.refused(2, "schedule", "search", plan, "-m", 4, says=["its own ranks"])
 
+    def test_a_curve_holds_time_against_memory_and_each_schedule_against_the_best_found(self):
+        question = ["schedule", "search", "-p", 4, "-m", 8, "-v", 2, "--costs", "f=10,i=10,w=10", "--effort", "1M", "--curve"]
+        picture = self.folder / "curve.svg"
+        curve = self.json(*question, "--svg", picture)
+        times = [point["time_s"] for point in curve["points"]]
+        self.assertEqual(times, sorted(times, reverse=True))
+        self.assertTrue(all(point["bound_s"] <= point["time_s"] for point in curve["points"]))
+        self.assertTrue(all(each["best_found_s"] <= each["time_s"] for each in curve["schedules"]))
+        by_name = {each["name"]: each for each in curve["schedules"]}
+        self.assertEqual(by_name["1f1b"]["time_s"], 660)  # (m+p-1)(F+B) of a rank's whole share
+        self.assertEqual(by_name["1f1b"]["activations"], 8)  # 4 micro-batches of two parts each
+        self.assertGreater(by_name["1f1b"]["robustness"]["noise_ratio"], 1)
+        self.assertIn(">1f1b<", picture.read_text())
+        text = self.done(*question)
+        self.assertIn("loses", text)
+        self.assertEqual(text, self.done(*question))
+        self.refused(2, *question, "-o", self.folder / "x.txt", says=["--curve"])
+        self.refused(2, *question[:-1], "--svg", picture, says=["--curve"])
+
+    def test_a_search_reads_a_file_of_costs_with_memory_in_bytes(self):
+        part = {"forward_s": 1e-3, "input_grad_s": 1e-3, "weight_grad_s": 1e-3, "activation_bytes": 1000,
+                "released_at_input_grad_bytes": 250, "message_bytes": 4000}
+        document = {"parts": [part] * 4, "head": {**part, "message_bytes": 0}, "links": [{"latency_s": 1e-5, "bandwidth_gb_per_s": 1}]}
+        costs, made, proof = self.folder / "costs.json", self.folder / "made.json", self.folder / "proof.json"
+        costs.write_text(json.dumps(document))
+        found = self.json("schedule", "search", "1f1b", "-p", 4, "-m", 8, "--costs", costs, "-o", made, "--certificate", proof)
+        self.assertGreaterEqual(found["span_s"], found["span_bound_s"])
+        self.assertEqual(json.loads(proof.read_text())["memory"]["max_bytes"], [4000, 3000, 2000, 2000])
+        self.assertEqual(json.loads(proof.read_text())["costs_ps"]["hop"][0], 14_000_000)  # 10 us and 4000 B at 1 GB/s
+        self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [])
+        costs.write_text(json.dumps({**document, "max_activation_bytes": [6500]}))
+        self.done("schedule", "search", "-p", 2, "-m", 8, "-v", 2, "--placement", "chain", "--costs", costs, "--effort", "1M",
+                  "--certificate", proof)
+        memory = json.loads(proof.read_text())["memory"]
+        self.assertEqual((memory["activation_bytes"], memory["max_bytes"]), ([2000, 3000], [6500, 6500]))  # parts are joined
+        curve = self.json("schedule", "search", "-p", 2, "-m", 8, "-v", 2, "--costs", costs, "--effort", "1M", "--curve")
+        self.assertIn("memory_gib", curve["points"][0])
+        self.refused(2, "schedule", "search", "1f1b", "-p", 4, "-m", 8, "--costs", costs, "--max-activations", 2, says=["own memory"])
+        costs.write_text(json.dumps({**document, "part": []}))
+        self.refused(1, "schedule", "search", "1f1b", "-p", 4, "-m", 8, "--costs", costs, says=["costs.json", "part"])
+
     def test_limits_that_a_schedule_is_checked_against(self):
         self.done("schedule", "check", "1f1b", "-p", 4, "-m", 8, "--max-activations", "4:3:2:1")
         over = plumb("schedule", "check", "gpipe", "-p", 4, "-m", 8, "--max-activations", "4")

@@ -146,6 +146,10 @@ void add_plan(CLI::App& app, Chosen& chosen) {
           "say what every other value of each key costs; with a FAMILY, as in tp=8,pp=4, why each of its layouts lost")
       ->expected(0, 1)
       ->type_name("[FAMILY]");
+  verb->add_option_function<std::string>(
+          "--schedule", [given = arguments.get()](const std::string&) { given->searches_order = true; },
+          "search: the best layout's order is searched for its own costs, within its own memory")
+      ->check(CLI::IsMember({"search"}));
   verb->add_option("-o,--output", arguments->output, "write the plan to a file");
   add_html(verb, arguments->html);
   add_json(verb, arguments->json);

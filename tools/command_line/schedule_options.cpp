@@ -35,7 +35,14 @@ void add_search(CLI::App* verb, ScheduleVerbArguments& arguments) {
       ->transform(count_of<std::int64_t>(1));
   verb->add_option("--time-limit", search.limit_seconds, "seconds after which the best so far is given")
       ->check(above_zero());
-  verb->add_option("--certificate", arguments.certificate, "file to write the certificate of its bound to (.json)");
+  CLI::Option* certificate =
+      verb->add_option("--certificate", arguments.certificate, "file to write the certificate of its bound to (.json)");
+  CLI::Option* curve =
+      verb->add_flag("--curve", search.curve,
+                     "the best time within more and more memory, what each schedule loses to it, and what both lose "
+                     "where durations vary by 5 % or a rank is 10 % slow");
+  curve->excludes(certificate)->excludes(verb->get_option("--output"));
+  verb->add_option("--svg", search.svg, "draw the curve to an .svg file")->needs(curve);
 }
 
 }  // namespace

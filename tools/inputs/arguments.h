@@ -51,11 +51,12 @@ struct PlanArguments {
   QuestionArguments question;
   AimArguments aim;
   int top = 5;
-  std::int64_t effort = 0;  ///< steps after which the search stops; 0: it ends by itself
-  double time_limit_s = 0;  ///< seconds; 0: none
-  int threads = 0;          ///< of the search; 0: one for each core
-  bool explain = false;     ///< say what other values of each key cost
-  std::string family;       ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
+  std::int64_t effort = 0;      ///< steps after which the search stops; 0: it ends by itself
+  double time_limit_s = 0;      ///< seconds; 0: none
+  int threads = 0;              ///< of the search; 0: one for each core
+  bool explain = false;         ///< say what other values of each key cost
+  std::string family;           ///< of --explain: fixed keys, whose layouts are listed one by one; empty: none
+  bool searches_order = false;  ///< the best layout's order is searched for its own costs
   std::string output;
   std::string html;
   bool json = false;
@@ -145,6 +146,8 @@ struct SearchArguments {
   double released_at_input_grad_ratio = 0;
   std::int64_t timed_actions = 0;       ///< 0: the search's own
   std::optional<double> limit_seconds;  ///< nothing: none
+  bool curve = false;                   ///< time against memory in place of one order
+  std::string svg;                      ///< with `curve`: a file to draw it to
 };
 
 struct ScheduleVerbArguments {

@@ -52,19 +52,55 @@ std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
   return numbers;
 }
 
-/// Gives each pair of neighbouring ranks its latency, in both directions.
-void add_links(CostTable& costs, const std::vector<Seconds>& latencies, int ranks) {
-  const int given = static_cast<int>(latencies.size());
-  if (given == 0) return;
-  if (given != ranks && given != ranks - 1) {
-    throw SpecError(
-        fmt::format("--costs: c= has {} latencies for {} ranks: give one, one for each of the {} links between "
-                    "neighbours, or {} with that from the last rank to the first",
-                    given, ranks, ranks - 1, ranks));
+/// Throws SpecError if a list is neither one nor one for each link, perhaps with that from the last rank to the first.
+void require_links(std::size_t given, int ranks, std::string_view what) {
+  if (given == static_cast<std::size_t>(ranks) || given + 1 == static_cast<std::size_t>(ranks)) return;
+  throw SpecError(
+      fmt::format("--costs: {} for {} ranks: give one, one for each of the {} links between "
+                  "neighbours, or {} with that from the last rank to the first",
+                  what, ranks, ranks - 1, ranks));
+}
+
+/// Gives each pair of neighbouring ranks its latency and bandwidth, in both directions.
+void add_links(CostTable& costs, const CostsOption& option, int ranks) {
+  const std::vector<Seconds>& latencies = option.link_latencies;
+  const std::vector<double>& bandwidths = option.bytes_per_second;
+  if (bandwidths.size() == 1) costs.default_link.bytes_per_second = bandwidths.front();
+  if (latencies.empty() && bandwidths.size() <= 1) return;
+  const std::size_t given = std::max(latencies.size(), bandwidths.size());
+  require_links(given, ranks, fmt::format("c= has {} latencies", given));
+  for (std::size_t r = 0; r < given; ++r) {
+    const auto from = static_cast<int>(r);
+    const int next = (from + 1) % ranks;
+    LinkCost link = costs.default_link;
+    if (!latencies.empty()) link.latency = latencies[r];
+    if (bandwidths.size() > 1) link.bytes_per_second = bandwidths[r];
+    costs.links[{from, next}] = costs.links[{next, from}] = link;
   }
-  for (int r = 0; r < given; ++r) {
-    const int next = (r + 1) % ranks;
-    costs.links[{r, next}] = costs.links[{next, r}] = {.latency = latencies[static_cast<std::size_t>(r)]};
+}
+
+/// Returns the entry of a stage in a list of one entry, or of one for each stage.
+template <typename Number>
+Number at_stage(const std::vector<Number>& list, int stage) {
+  return list[list.size() == 1 ? 0 : static_cast<std::size_t>(stage)];
+}
+
+/// The gradient of a stage's input is as large as that input, which is the message of the stage before it.
+void add_messages(CostTable& costs, const std::vector<double>& bytes, const Schedule& schedule) {
+  if (bytes.empty()) return;
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  for (int s = 0; s < static_cast<int>(costs.stages.size()); ++s) {
+    const int before = neighbors.predecessor[s];
+    costs.stages[s].activation_message_bytes = std::llround(at_stage(bytes, s));
+    costs.stages[s].gradient_message_bytes = std::llround(at_stage(bytes, before < 0 ? s : before));
+  }
+}
+
+void add_activations(CostTable& costs, const ActivationMemory& memory) {
+  if (memory.activation_bytes.empty()) return;
+  for (int s = 0; s < static_cast<int>(costs.stages.size()); ++s) {
+    costs.stages[s].memory.forward_bytes = at_stage(memory.activation_bytes, s);
+    costs.stages[s].memory.released_at_input_grad_bytes = at_stage(memory.released_at_input_grad_bytes, s);
   }
 }
 
@@ -112,11 +148,11 @@ CostsOption parse_costs(std::string_view text) {
     throw SpecError("--costs: mib= and gb_per_s= go together: give the size of a message and the bandwidth of a hop");
   if (given.contains(kMessageKey)) {
     constexpr double kMostBytes = 1e18;
-    option.message_bytes = one_number(kMessageKey) * kBytesPerMib;
-    if (!(option.message_bytes <= kMostBytes))
+    option.message_bytes = {one_number(kMessageKey) * kBytesPerMib};
+    if (!(option.message_bytes.front() <= kMostBytes))
       throw SpecError(fmt::format("--costs: mib= is a message of {:g} bytes: give at most {:g} MiB",
-                                  option.message_bytes, kMostBytes / kBytesPerMib));
-    option.bytes_per_second = one_number(kBandwidthKey) * kBytesPerGb;
+                                  option.message_bytes.front(), kMostBytes / kBytesPerMib));
+    option.bytes_per_second = {one_number(kBandwidthKey) * kBytesPerGb};
   }
   if (given.contains(kHostKey)) option.host_moves = one_number(kHostKey);
   for (const auto& [key, numbers] : given) {
@@ -151,12 +187,9 @@ CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
     }
   }
   CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
-  add_links(costs, option.link_latencies, static_cast<int>(schedule.ranks.size()));
-  if (option.message_bytes == 0) return costs;
-  for (StageCosts& stage : costs.stages)
-    stage.activation_message_bytes = stage.gradient_message_bytes = std::llround(option.message_bytes);
-  costs.default_link.bytes_per_second = option.bytes_per_second;
-  for (auto& [ranks, link] : costs.links) link.bytes_per_second = option.bytes_per_second;
+  add_links(costs, option, static_cast<int>(schedule.ranks.size()));
+  add_messages(costs, option.message_bytes, schedule);
+  add_activations(costs, option.memory);
   return costs;
 }
 

@@ -4,11 +4,11 @@
 //   parse_costs("f=1,i=1,w=1,c=0.25,unit=ms")
 //   parse_costs("f=1:1:2:1,b=2")               one entry a stage
 
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "schedules/bounds/order_question.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
@@ -26,8 +26,9 @@ struct CostsOption {
   /// Latency of the link from each rank to the next one; empty: chunk.hop_latency, which is the longest of
   /// them.
   std::vector<Seconds> link_latencies;
-  double message_bytes = 0;  ///< size of every message; 0: only the hop's latency counts
-  double bytes_per_second = std::numeric_limits<double>::infinity();  ///< bandwidth of every hop
+  std::vector<double> message_bytes;     ///< of every message, or of each part's; empty: only latencies count
+  std::vector<double> bytes_per_second;  ///< of every hop, or of the link from each rank to the next one
+  ActivationMemory memory;               ///< by part and by rank (or one for all); empty: activations are counted
   double host_moves = 0;  ///< OFFLOADs and RELOADs that the host's memory carries at full speed; 0: any number
 };
 
@@ -39,7 +40,8 @@ CostsOption parse_costs(std::string_view text);
 
 /// Returns the cost table of a schedule. Throws SpecError if whole backwards are priced but the schedule
 /// splits them, or a list of costs does not fit its stages, or one of links its ranks: the links between
-/// neighbours, and perhaps that from the last rank to the first.
+/// neighbours, and perhaps that from the last rank to the first. Activations have their bytes where the option gives
+/// them.
 CostTable costs_for(const CostsOption& option, const Schedule& schedule);
 
 }}  // namespace plumb::tools

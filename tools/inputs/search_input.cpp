@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/evaluate/priced_layout.h"
-#include "planner/search/plan.h"
+#include "planner/search/searched_order.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/placements.h"
 #include "tools/inputs/file_kinds.h"
+#include "tools/inputs/joined_costs.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/usage.h"
@@ -22,13 +23,6 @@ namespace plumb { inline namespace tools {
 namespace {
 
 constexpr std::int64_t kActivation = 1000;  // units of memory, so that shares are whole numbers of them
-
-/// True if no backward of the schedule is split.
-bool has_whole_backwards(const Schedule& schedule) {
-  return std::ranges::none_of(schedule.ranks, [](const std::vector<Action>& actions) {
-    return std::ranges::find(actions, Op::kInputGrad, &Action::op) != actions.end();
-  });
-}
 
 Objective objective_of(const SearchArguments& search) {
   return search.objective == "makespan" ? Objective::kMakespan : Objective::kSpan;
@@ -53,6 +47,38 @@ ActivationMemory memory_of(const OrderQuestion& question, const std::vector<int>
   return memory;
 }
 
+/// Returns the memory in bytes that a file of costs gives, by the stages of the table; without limits where it has none.
+ActivationMemory bytes_of_file(const ScheduleVerbArguments& arguments, const CostsOption& costs,
+                               const SearchQuestion& asked) {
+  if (!arguments.max_activations.empty() || arguments.search.released_at_input_grad_ratio != 0) {
+    throw UsageError(
+        fmt::format("{} has its own memory: leave --max-activations and --released-at-i away", arguments.costs));
+  }
+  const auto ranks = static_cast<std::size_t>(asked.question.ranks);
+  const std::vector<std::int64_t>& most = costs.memory.max_bytes;
+  if (most.size() > 1 && most.size() != ranks) {
+    throw SpecError(fmt::format("{}: max_activation_bytes has {} numbers for {} ranks: give one, or one for each",
+                                arguments.costs, most.size(), ranks));
+  }
+  ActivationMemory memory{.max_bytes = most};
+  if (most.size() == 1) memory.max_bytes.assign(ranks, most.front());
+  for (const StageCosts& stage : asked.table.stages) {
+    memory.activation_bytes.push_back(stage.memory.forward_bytes);
+    memory.released_at_input_grad_bytes.push_back(stage.memory.released_at_input_grad_bytes);
+  }
+  return memory;
+}
+
+/// Returns the bytes of all micro-batches on each rank, which is no limit.
+std::vector<std::int64_t> bytes_of_all(const OrderQuestion& question) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(question.ranks), 0);
+  for (std::size_t s = 0; s < question.frame.stages.size(); ++s) {
+    all[static_cast<std::size_t>(question.frame.stages[s].rank)] +=
+        question.memory.activation_bytes[s] * question.frame.microbatches;
+  }
+  return all;
+}
+
 /// Returns the most activations that a rank of the schedule holds.
 int peak_activations(const Schedule& schedule) {
   int peak = 0;
@@ -60,39 +86,31 @@ int peak_activations(const Schedule& schedule) {
   return peak;
 }
 
-Schedule frame_of(const Schedule& schedule) {
-  return {.name = schedule.name, .microbatches = schedule.microbatches, .stages = schedule.stages};
-}
-
-/// Returns the order that a search begins with. Throws ScheduleError if the schedule has more than orders
-/// have.
-Schedule searchable(const Schedule& schedule, const OrderQuestion& question) {
-  Schedule start = as_searched(schedule, question);
-  if (action_count(start) == action_count(serial_order(question))) return start;
-  throw ScheduleError(fmt::format(
-      "{} cannot be searched: give F, B, I and W of every stage and micro-batch, without slices, moves or messages",
-      schedule.name));
-}
-
 /// The question that a schedule of the catalogue or of a file asks.
 SearchQuestion question_of_schedule(const ScheduleVerbArguments& arguments, const CostsOption& costs) {
   Schedule schedule = schedule_input(arguments.schedule, costs.chunk);
-  SearchQuestion asked{.question = {.frame = frame_of(schedule),
-                                    .ranks = static_cast<int>(schedule.ranks.size()),
-                                    .whole_backwards = has_whole_backwards(schedule),
-                                    .objective = objective_of(arguments.search)},
+  SearchQuestion asked{.question = placed_question(schedule, objective_of(arguments.search)),
                        .table = costs_for(costs, schedule)};
   OrderQuestion& question = asked.question;
   question.costs = order_costs(asked.table, schedule.stages, question.whole_backwards);
+  asked.starts.push_back(searchable_order(schedule, question));
+  if (!costs.memory.activation_bytes.empty()) {
+    question.memory = bytes_of_file(arguments, costs, asked);
+    if (!question.memory.max_bytes.empty()) return asked;
+    for (const std::vector<Action>& actions : asked.starts.front().ranks) {
+      question.memory.max_bytes.push_back(peak_bytes(question.memory, actions));
+    }
+    return asked;
+  }
   std::vector<int> most = arguments.max_activations;
   if (most.empty()) most.push_back(peak_activations(schedule));
   question.memory = memory_of(question, most, arguments.search.released_at_input_grad_ratio, 1);
-  asked.starts.push_back(searchable(schedule, question));
+  asked.activation_units = kActivation;
   return asked;
 }
 
 /// The question that a plan asks: the costs, the placement and the activations' memory of its own order.
-SearchQuestion question_of_plan(const ScheduleVerbArguments& arguments) {
+SearchQuestion question_of_plan_file(const ScheduleVerbArguments& arguments) {
   refuse_numbers(arguments.schedule);
   refuse_lenient(arguments.schedule);
   if (!arguments.costs.empty() || !arguments.max_activations.empty() ||
@@ -103,68 +121,30 @@ SearchQuestion question_of_plan(const ScheduleVerbArguments& arguments) {
                     arguments.schedule.name));
   }
   const Plan plan = plan_input(arguments.schedule.name);
-  Schedule schedule = order_of(plan);
-  Pricing pricing(plan.model, plan.cluster, plan.training);
-  SearchQuestion asked{.question = {.frame = frame_of(schedule),
-                                    .ranks = static_cast<int>(schedule.ranks.size()),
-                                    .whole_backwards = has_whole_backwards(schedule),
-                                    .objective = objective_of(arguments.search)},
-                       .table = cost_table(price_layout(pricing, plan.layout, schedule))};
-  OrderQuestion& question = asked.question;
-  question.costs = order_costs(asked.table, schedule.stages, question.whole_backwards);
-  for (const StageCosts& stage : asked.table.stages) {
-    const std::int64_t bytes = stage.memory.forward_bytes;
-    question.memory.activation_bytes.push_back(bytes);
-    question.memory.released_at_input_grad_bytes.push_back(std::min(bytes, stage.memory.released_at_input_grad_bytes));
-  }
-  Schedule start = searchable(schedule, question);
-  for (const std::vector<Action>& actions : start.ranks) {
-    question.memory.max_bytes.push_back(peak_bytes(question.memory, actions));
-  }
-  asked.starts.push_back(std::move(start));
-  return asked;
-}
-
-/// Returns the costs of stages that join neighbouring parts of the model, lane by lane.
-std::vector<Seconds> joined(const std::vector<Seconds>& costs, std::size_t parts, const NamedPlacement& placement) {
-  if (costs.size() != 1 && costs.size() != parts) {
-    throw SpecError(
-        fmt::format("--costs has a list of {} entries for {} parts of the model, which are -p times -v: "
-                    "give one, or one for each",
-                    costs.size(), parts));
-  }
-  std::size_t of_lane = 0;
-  for (const StagePlace& place : placement.stages) of_lane += place.lane == 0 ? 1 : 0;
-  std::vector<Seconds> sums;
-  for (const StagePlace& place : placement.stages) {
-    const std::size_t first = static_cast<std::size_t>(place.model_part) * parts / of_lane;
-    Seconds sum{0};
-    for (std::size_t part = first; part < first + parts / of_lane; ++part) sum += costs[costs.size() == 1 ? 0 : part];
-    sums.push_back(sum);
-  }
-  return sums;
+  PlanQuestion asked = question_of_plan(plan, objective_of(arguments.search));
+  return {.question = std::move(asked.question), .table = std::move(asked.table), .starts = {std::move(asked.start)}};
 }
 
 /// The question for one placement of a model in parts, of which each rank has `chunks`.
-SearchQuestion question_on(const NamedPlacement& placement, const ScheduleVerbArguments& arguments, CostsOption costs,
-                           int chunks) {
+SearchQuestion question_on(const NamedPlacement& placement, const ScheduleVerbArguments& arguments,
+                           const CostsOption& of_parts, int chunks) {
   const int p = arguments.schedule.ranks;
   const auto parts = static_cast<std::size_t>(p) * static_cast<std::size_t>(chunks);
-  for (std::vector<Seconds>* list : {&costs.chunk.forward, &costs.chunk.input_grad, &costs.chunk.weight_grad}) {
-    *list = joined(*list, parts, placement);
-  }
-  if (costs.whole_backward) costs.chunk.backward = joined(costs.chunk.backward, parts, placement);
+  const CostsOption costs = joined_costs(of_parts, parts, placement);
   Schedule frame{.name = placement.name,
                  .microbatches = arguments.schedule.microbatches,
                  .stages = placement.stages,
                  .ranks = std::vector<std::vector<Action>>(static_cast<std::size_t>(p))};
-  SearchQuestion asked{.question = {.frame = frame_of(frame),
-                                    .ranks = p,
-                                    .whole_backwards = costs.whole_backward,
-                                    .objective = objective_of(arguments.search)},
+  SearchQuestion asked{.question = placed_question(frame, objective_of(arguments.search)),
                        .table = costs_for(costs, frame)};
   OrderQuestion& question = asked.question;
+  question.whole_backwards = costs.whole_backward;
   question.costs = order_costs(asked.table, frame.stages, question.whole_backwards);
+  if (!costs.memory.activation_bytes.empty()) {
+    question.memory = bytes_of_file(arguments, costs, asked);
+    if (question.memory.max_bytes.empty()) question.memory.max_bytes = bytes_of_all(question);
+    return asked;
+  }
   std::vector<int> most = arguments.max_activations;
   if (most.empty()) {
     most.push_back(static_cast<int>(arguments.schedule.memory_ratio * static_cast<double>(parts)));
@@ -172,6 +152,7 @@ SearchQuestion question_on(const NamedPlacement& placement, const ScheduleVerbAr
   const auto lanes = static_cast<std::size_t>(frame.stages.back().lane + 1);
   const auto joined_parts = static_cast<int>(parts * lanes / frame.stages.size());
   question.memory = memory_of(question, most, arguments.search.released_at_input_grad_ratio, joined_parts);
+  asked.activation_units = kActivation;
   return asked;
 }
 
@@ -228,7 +209,7 @@ std::vector<SearchQuestion> search_questions(const ScheduleVerbArguments& argume
     throw UsageError(fmt::format("{} has its own placement: leave --placement away, or the schedule", name));
   }
   if (names_schedule_file(name) && is_of_kind(FileKind::kPlan, name)) {
-    return {question_of_plan(arguments)};
+    return {question_of_plan_file(arguments)};
   }
   if (!names_schedule_file(name) && catalogue_entry(name).takes_memory) return {question_of_zb_auto(arguments, costs)};
   return {question_of_schedule(arguments, costs)};

@@ -14,8 +14,9 @@ namespace plumb { inline namespace tools {
 
 struct SearchQuestion {
   OrderQuestion question;
-  CostTable table;               ///< the costs of the question are taken from it
-  std::vector<Schedule> starts;  ///< orders that the user has
+  CostTable table;                    ///< the costs of the question are taken from it
+  std::vector<Schedule> starts;       ///< orders that the user has
+  std::int64_t activation_units = 0;  ///< of memory, where it counts activations; 0: it counts bytes
 };
 
 /// Returns the questions. A schedule, file or plan has its placement, and its own memory unless

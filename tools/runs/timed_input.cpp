@@ -42,7 +42,7 @@ TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLin
 
 TimedInput timed_schedule(const ReplayArguments& arguments) {
   const CostsOption costs = read_option([&] { return parse_costs(arguments.timed.costs); });
-  if (arguments.timed.burst_kib > 0 && costs.message_bytes == 0)
+  if (arguments.timed.burst_kib > 0 && costs.message_bytes.empty())
     throw UsageError("--burst-kib delays messages that have a size: give mib= and gb_per_s= in --costs");
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
   const Schedule lowered = lowered_input(order, arguments.schedule);

@@ -22,6 +22,7 @@
 #include "tools/reports/precision_note.h"
 #include "tools/reports/ranking_report.h"
 #include "tools/reports/search_bar.h"
+#include "tools/reports/searched_order_report.h"
 #include "tools/reports/simulation_context.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
@@ -85,7 +86,19 @@ ordered_json counts_json(const SearchCounts& c) {
           {"outrun", c.outrun},     {"cannot_exist", c.conflicts}};
 }
 
-ordered_json answer_json(const PlannedSettings& planned, bool explain) {
+/// Searches the order of the best row; a signal or the time limit ends it with the best so far.
+std::optional<SearchedOrder> searched_best(const PlannedSettings& planned, const PlanArguments& arguments,
+                                           const StopSignals& signals) {
+  if (!arguments.searches_order || planned.rows.empty()) return std::nullopt;
+  const Plan best = plan_of(setting_of_best(planned), evaluation_of(planned, planned.rows.front()));
+  const auto start = std::chrono::steady_clock::now();
+  const Seconds limit = arguments.time_limit_s > 0 ? Seconds{arguments.time_limit_s} : Seconds::max();
+  return search_order_of(best, {.is_stopped = [&signals, start, limit] {
+                           return signals.has_come() || std::chrono::steady_clock::now() - start > limit;
+                         }});
+}
+
+ordered_json answer_json(const PlannedSettings& planned, const std::optional<SearchedOrder>& searched, bool explain) {
   ordered_json document = {{"feasible", !planned.rows.empty()}};
   document["best"] = planned.rows.empty() ? ordered_json(nullptr) : row_json(planned, planned.rows.front());
   document["ranked"] = ordered_json::array();
@@ -110,6 +123,7 @@ ordered_json answer_json(const PlannedSettings& planned, bool explain) {
     if (planned.goal == Goal::kTime) document["stopped"]["no_step_below_s"] = below;
   }
   document["counts"] = counts_json(total_counts(planned));
+  document["searched_order"] = searched ? searched_order_json(*searched) : ordered_json(nullptr);
   if (explain) {
     if (!planned.rows.empty()) document["other_values"] = other_values_json(planned.settings.front().pricing, last);
     document["rejections"] = ordered_json::array();
@@ -156,7 +170,8 @@ int plan_verb(const PlanArguments& arguments) {
   const PlannedSettings planned =
       plan_settings(question_of(arguments), arguments.aim, options_of(arguments, signals, bar));
   bar.clear();
-  if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
+  const std::optional<SearchedOrder> searched = searched_best(planned, arguments, signals);
+  if (arguments.json) print_answer(json_answer(answer_json(planned, searched, arguments.explain)));
   if (planned.rows.empty()) {
     if (arguments.explain && !arguments.json) print_answer(explanation_text(planned.settings.back()));
     print_note(fmt::format("plumb: {}", planned.infeasible));
@@ -169,13 +184,15 @@ int plan_verb(const PlanArguments& arguments) {
     arguments.json ? print_note(setting.switched) : print_answer(line_text(setting.switched));
   if (!arguments.json) {
     print_answer(plan_text(planned, best, arguments.output));
+    if (searched) print_answer(searched_order_text(*searched));
     if (arguments.explain) print_answer(explanation_text(setting));
   }
   if (!arguments.html.empty()) write_page(arguments.html, page_of(arguments, planned, best), &best);
   for (const std::string& note : stack_notes(setting.pricing, fastest.layout)) print_note(note);
   if (const std::string note = slower_than_bf16(best, fastest.simulation); !note.empty()) print_note(note);
   if (!arguments.output.empty()) {
-    write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(best, PLUMB_VERSION))));
+    const Plan written = searched ? with_intervals(searched->plan) : best;
+    write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(written, PLUMB_VERSION))));
     print_note(fmt::format("wrote {}", arguments.output));
   }
   return kDone;

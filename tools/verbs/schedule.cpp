@@ -13,7 +13,7 @@
 #include "schedules/rules/validate.h"
 #include "schedules/search/certificate.h"
 #include "simulator/simulate.h"
-#include "tools/inputs/costs_option.h"
+#include "tools/inputs/costs_file.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
@@ -152,7 +152,7 @@ int schedule_show_verb(const ScheduleVerbArguments& arguments) {
   if (svg && !arguments.output.ends_with(".svg")) {
     throw UsageError(fmt::format("{}: show draws in the terminal or as a picture: name it .svg", arguments.output));
   }
-  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
+  const CostsOption costs = costs_input(arguments.costs);
   const Schedule schedule = unchecked_input(arguments.schedule, costs.chunk);
   const std::vector<Violation> violations = validate(schedule);
   const auto answer = [&](const std::optional<Simulation>& simulation, const auto& picture) {

@@ -12,7 +12,7 @@
 #include "schedules/search/certificate.h"
 #include "schedules/search/search_schedule.h"
 #include "simulator/simulate.h"
-#include "tools/inputs/costs_option.h"
+#include "tools/inputs/costs_file.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/inputs/search_input.h"
 #include "tools/io/console.h"
@@ -22,6 +22,7 @@
 #include "tools/pages/order_page.h"
 #include "tools/pages/write_page.h"
 #include "tools/reports/table.h"
+#include "tools/verbs/schedule_curve.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw/time_text.h"
 
@@ -38,42 +39,42 @@ struct SearchAnswer {
   SearchHistory history;
 };
 
-/// Notes the course of the search in `history`, which outlives it.
-SearchEffort effort_of(const ScheduleVerbArguments& arguments, std::size_t questions, const StopSignals& signals,
-                       SearchHistory& history) {
+SearchEffort effort_of(const ScheduleVerbArguments& arguments, const StopSignals& signals) {
   const auto start = std::chrono::steady_clock::now();
   const std::optional<double> limit = arguments.search.limit_seconds;
   SearchEffort effort;
   if (arguments.search.timed_actions > 0) effort.timed_actions = static_cast<double>(arguments.search.timed_actions);
-  effort.timed_actions /= static_cast<double>(questions);
   effort.is_stopped = [=, &signals] {
     return signals.has_come() || (limit && Seconds{std::chrono::steady_clock::now() - start}.count() > *limit);
   };
-  effort.progress = [&history](std::int64_t time, std::int64_t bound) {
-    history.times.push_back(time);
-    history.bounds.push_back(bound);
-    if (shows_progress())
+  if (shows_progress()) {
+    effort.progress = [](std::int64_t time, std::int64_t bound) {
       print_note(fmt::format("best so far {}, bound {}", time_text(SimTime{time}), time_text(SimTime{bound})));
-  };
+    };
+  }
   return effort;
 }
 
 /// Returns the answer of the shortest time; nothing if no question has one.
-std::optional<SearchAnswer> best_answer(const ScheduleVerbArguments& arguments, std::vector<SearchQuestion> questions) {
-  const StopSignals signals;
-  const std::size_t question_count = questions.size();
+std::optional<SearchAnswer> best_answer(SearchEffort effort, std::vector<SearchQuestion> questions,
+                                        bool record_timeline) {
+  effort.timed_actions /= static_cast<double>(questions.size());
+  const auto show = effort.progress;
   std::optional<SearchAnswer> best;
   for (SearchQuestion& asked : questions) {
     SearchHistory history;
-    const SearchEffort effort = effort_of(arguments, question_count, signals, history);
+    effort.progress = [&history, &show](std::int64_t time, std::int64_t bound) {
+      history.times.push_back(time);
+      history.bounds.push_back(bound);
+      if (show) show(time, bound);
+    };
     std::optional<FoundSchedule> found = search_schedule(asked.question, effort, asked.starts);
     if (!found || (best && best->found.time <= found->time)) continue;
     best = SearchAnswer{
         .asked = std::move(asked), .found = std::move(*found), .simulation = {}, .history = std::move(history)};
   }
   if (best)
-    best->simulation =
-        simulate(lower(best->found.schedule), best->asked.table, {.record_timeline = !arguments.html.empty()});
+    best->simulation = simulate(lower(best->found.schedule), best->asked.table, {.record_timeline = record_timeline});
   return best;
 }
 
@@ -114,23 +115,26 @@ std::string found_sentence(const SearchAnswer& answer, const ScheduleVerbArgumen
 }
 
 /// Returns how far it can be from the best, in a sentence.
-std::string certificate_sentence(const SearchAnswer& answer, SimTime time, double gap_pct) {
+std::string certificate_sentence(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time,
+                                 double gap_pct) {
   const bool by_span = answer.asked.question.objective == Objective::kSpan;
   const std::string_view what = objective_name(answer.asked.question.objective);
   const LowerBound& bound = answer.found.bound;
   // A rank that starts late for another micro-batch's sake has a shorter span: an exhaustive search leaves such out.
   const bool is_exhaustive = bound.reason == exhaustive_bound(bound.time).reason;
   const std::string_view among = by_span && is_exhaustive ? "whose micro-batches ascend on every stage " : "";
+  const std::string_view placed = arguments.schedule.name.empty() ? "of its placement " : "";
   return time.count() == bound.time
-             ? fmt::format("proved optimal: no order within its memory {}has a shorter {}", among, what)
-             : fmt::format("no order within its memory has a {} below {}: this one is at most {:.2f} % above the best",
-                           what, time_text(SimTime{bound.time}), gap_pct);
+             ? fmt::format("proved optimal: no order {}within its memory {}has a shorter {}", placed, among, what)
+             : fmt::format(
+                   "no order {}within its memory has a {} below {}: this one is at most {:.2f} % above the best",
+                   placed, what, time_text(SimTime{bound.time}), gap_pct);
 }
 
 std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time, double gap_pct) {
   const LowerBound& bound = answer.found.bound;
-  std::string text =
-      line_text(found_sentence(answer, arguments, time)) + line_text(certificate_sentence(answer, time, gap_pct));
+  std::string text = line_text(found_sentence(answer, arguments, time)) +
+                     line_text(certificate_sentence(answer, arguments, time, gap_pct));
   text += fmt::format("what binds is {}:\n", bound.reason);
   for (const BoundTerm& term : bound.terms) text += fmt::format("  {} {}\n", time_text(SimTime{term.time}), term.what);
   return text;
@@ -140,8 +144,12 @@ std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arg
 
 int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   if (!arguments.html.empty()) require_writable(arguments.html);
-  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
-  const std::optional<SearchAnswer> answer = best_answer(arguments, search_questions(arguments, costs));
+  const CostsOption costs = costs_input(arguments.costs);
+  const StopSignals signals;
+  const SearchEffort effort = effort_of(arguments, signals);
+  std::vector<SearchQuestion> questions = search_questions(arguments, costs);
+  if (arguments.search.curve) return schedule_curve(arguments, questions, effort);
+  const std::optional<SearchAnswer> answer = best_answer(effort, std::move(questions), !arguments.html.empty());
   if (!answer) {
     print_note("plumb: no order fits: a rank cannot hold one micro-batch on its way: give the ranks more memory");
     return kInfeasible;
@@ -160,7 +168,7 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   if (!arguments.html.empty()) {
     write_page(arguments.html,
                order_page(answer->found, answer->simulation, answer->history, found_sentence(*answer, arguments, time),
-                          certificate_sentence(*answer, time, gap_pct)));
+                          certificate_sentence(*answer, arguments, time, gap_pct)));
   }
   if (arguments.json) {
     print_answer(json_answer(to_json(*answer, time, gap_pct)));

@@ -17,7 +17,7 @@
 #include "simulator/network/simulate_network.h"
 #include "simulator/simulate.h"
 #include "simulator/steady_state.h"
-#include "tools/inputs/costs_option.h"
+#include "tools/inputs/costs_file.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/noise_option.h"
 #include "tools/inputs/plan_input.h"
@@ -174,8 +174,8 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
 }
 
 int simulate_schedule(const SimulateArguments& arguments) {
-  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
-  if (arguments.burst_kib > 0 && costs.message_bytes == 0)
+  const CostsOption costs = costs_input(arguments.costs);
+  if (arguments.burst_kib > 0 && costs.message_bytes.empty())
     throw UsageError("--burst-kib delays messages that have a size: give mib= and gb_per_s= in --costs");
   const int period = costs.host_moves > 0 ? 0 : period_of_long_run(arguments, costs.chunk);
   if (period > 0) return simulate_long_run(arguments, costs, period);

@@ -142,6 +142,26 @@ TEST_CASE("Seq1F1B is valid for any p, m and k, and one slice is 1F1B") {
   CHECK_THROWS_AS(make_schedule("1f1b", {.slices = 2}), ScheduleError);
 }
 
+TEST_CASE("SVPP takes the slices of a group through all chunks, and is Seq1F1B with one chunk") {
+  CHECK(make_schedule("svpp", {.ranks = 2, .microbatches = 1, .chunks = 2, .slices = 2}).ranks ==
+        rows("0F0 0F0/1 2F0 2F0/1 2B0/1 2B0 0B0/1 0B0\n"
+             "1F0 1F0/1 3F0 3F0/1 3B0/1 3B0 1B0/1 1B0"));
+  for (int p = 1; p <= 5; ++p) {
+    for (int k = 1; k <= 6; ++k) {
+      for (int m = 1; m <= 8; ++m) {
+        CAPTURE(p);
+        CAPTURE(k);
+        CAPTURE(m);
+        const ScheduleParameters one{.ranks = p, .microbatches = m, .slices = k};
+        CHECK(make_schedule("svpp", one).ranks == make_schedule("seq1f1b", one).ranks);
+        const Schedule schedule = make_schedule("svpp", {.ranks = p, .microbatches = m, .chunks = 3, .slices = k});
+        CHECK(validate(schedule).empty());
+        CHECK(validate(lower(schedule)).empty());
+      }
+    }
+  }
+}
+
 TEST_CASE("TeraPipe runs all slices forth, then back, the last slice of a micro-batch first") {
   CHECK(make_schedule("terapipe", {.ranks = 2, .microbatches = 2, .slices = 2}).ranks ==
         rows("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"

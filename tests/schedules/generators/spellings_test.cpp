@@ -23,6 +23,7 @@ TEST_CASE("schedules are found by what papers and frameworks call them") {
     CHECK(schedule_spelled(name) == "1f1b");
   CHECK(schedule_spelled("F-then-B") == "gpipe");
   CHECK(schedule_spelled("TeraPipe") == "terapipe");
+  CHECK(schedule_spelled("MEPipe") == "svpp");
   CHECK(schedule_spelled("TrainSchedule") == "1f1b");  // DeepSpeed's
   CHECK(schedule_spelled("Breadth First") == "bfs");
   CHECK(schedule_spelled("InterleavedZeroBubble") == "izb");
@@ -38,7 +39,7 @@ TEST_CASE("what the catalogue does not have is refused with what is known of it"
                        ScheduleError);
   CHECK(schedule_not_held("WeiPipe").find("weights travel") != std::string_view::npos);
   CHECK(schedule_not_held("W-Pipe").find("pipedream-2bw") != std::string_view::npos);
-  for (const char* name : {"vocab-1f1b", "Vocabulary Parallelism", "MEPipe", "SVPP", "TawPipe", "STP", "HelixPipe"}) {
+  for (const char* name : {"vocab-1f1b", "Vocabulary Parallelism", "SlimPipe", "TawPipe", "STP", "HelixPipe"}) {
     CHECK_FALSE(schedule_not_held(name).empty());
   }
   CHECK(schedule_not_held("1f1b").empty());

@@ -24,13 +24,13 @@ std::vector<std::string> names_of(const std::vector<Schedule>& orders) {
 TEST_CASE("the orders of a chain are those that its memory holds, all valid, with backwards as the question has them") {
   OrderQuestion question = chain_question(4, 8, {.weight_grad = 1}, 4);
   CHECK(names_of(catalogue_orders(question)) ==
-        std::vector<std::string>{"naive", "1f1b", "zb-h1", "izb", "seq1f1b", "hanayo"});
+        std::vector<std::string>{"naive", "1f1b", "zb-h1", "izb", "seq1f1b", "svpp", "hanayo"});
   for (const Schedule& order : catalogue_orders(question)) {
     CHECK(validate(order, {.max_activations = {4}}).empty());
     CHECK(std::ranges::count(order.ranks[0], Op::kInputGrad, &Action::op) == 8);
   }
   question.whole_backwards = true;
-  CHECK(names_of(catalogue_orders(question)) == std::vector<std::string>{"naive", "1f1b", "seq1f1b", "hanayo"});
+  CHECK(names_of(catalogue_orders(question)) == std::vector<std::string>{"naive", "1f1b", "seq1f1b", "svpp", "hanayo"});
 }
 
 TEST_CASE("a V, a loop and two directions have their own orders") {
@@ -42,7 +42,7 @@ TEST_CASE("a V, a loop and two directions have their own orders") {
   };
   CHECK(orders_on(snake_placement(4, 8)) ==
         std::vector<std::string>{"zb-v", "v-half", "v-min", "v-1f1b", "dualpipev", "hanayo"});
-  CHECK(orders_on(loop_placement(4, 8)) == std::vector<std::string>{"interleaved", "bfs", "izb"});
+  CHECK(orders_on(loop_placement(4, 8)) == std::vector<std::string>{"interleaved", "bfs", "izb", "svpp"});
   CHECK(orders_on(bidirectional_placement(4)) == std::vector<std::string>{"dualpipe", "chimera", "gems"});
 }
 

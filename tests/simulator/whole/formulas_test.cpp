@@ -151,6 +151,24 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("SVPP wastes (p-1)(F+B)/(vk), and holds MEPipe's v max(p,k) + min(p,k) - 1 slices of a chunk") {
+    for (int p = 1; p <= 5; ++p) {
+      for (int k = 1; k <= 6; ++k) {
+        const int group = (p + k - 1) / k;
+        for (int v = 1; v <= 3; ++v) {
+          const int m = 4 * group;
+          const Schedule schedule = make_schedule("svpp", {.ranks = p, .microbatches = m, .chunks = v, .slices = k});
+          const Simulation result = predict_split(lower(schedule), {3, 4, 2});  // F, I and W of a chunk's slice
+          INFO("p=", p, " k=", k, " v=", v);
+          CHECK(result.makespan == whole_seconds((m * k * v + p - 1) * (3 + 4 + 2)));
+          for (int r = 0; r < p; ++r) CHECK(result.peak_activations[r] == (v - 1) * group * k + p - 1 - r + k);
+          // The paper's most, of rank 0, is for groups of max(p, k) slices.
+          if (k >= p || p % k == 0) CHECK(result.peak_activations[0] == v * std::max(p, k) + std::min(p, k) - 1);
+        }
+      }
+    }
+  }
+
   TEST_CASE("TeraPipe wastes (p-1)(F+B)/k and holds all mk slices") {
     for (int p = 1; p <= 5; ++p) {
       for (int k = 1; k <= 4; ++k) {

@@ -1,5 +1,5 @@
 #pragma once
-// The shortest order of a small chain of stages, one a rank, by branch and bound.
+// The shortest order of few stages and micro-batches, on any placement of one lane, by branch and bound.
 
 #include <cstdint>
 #include <functional>
@@ -21,12 +21,16 @@ struct ExactEffort {
   std::function<bool()> is_stopped;  ///< ends the search early where it gives true; may be empty
 };
 
+/// True if all micro-batches take one way through the stages: no copies in other directions.
+bool has_one_lane(const OrderQuestion& question);
+
 /// Returns the shortest order below `most_time`, or none, as far as the effort goes. Partial orders are
 /// continued by the rule of Giffler and Thompson (1960), which meets a shortest order: the next action is one
 /// that could start before the first end of any that could be next. A partial order ends where its work and
 /// ways left take `most_time`, or where another one with the same actions has all of its ranks and messages
-/// ready as early. On each stage micro-batches ascend, which no makespan is longer for. Deterministic unless
-/// it is stopped. Throws ScheduleError if the frame is no chain.
-ExactOrder exact_chain(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort = {});
+/// ready as early. On each stage micro-batches ascend: they cost the same, so that those of any order can be
+/// renumbered by stage without a later start, and no makespan is longer for it. Deterministic unless it is stopped.
+/// Throws ScheduleError if the frame has several lanes.
+ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort = {});
 
 }}  // namespace plumb::schedules
