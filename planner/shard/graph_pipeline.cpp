@@ -83,16 +83,25 @@ PipelinePlanner::PipelinePlanner(std::vector<PipelineSite> sites, const Pipeline
             inner <= cluster.devices_per_node ? cluster.devices_per_node % inner == 0 || outer == 1 : inner == devices;
         if (devices % inner != 0 || !whole_rows || (inner == 1 && devices > 1)) continue;
         if (devices <= cluster.devices_per_node && outer > inner) continue;  // in a node the two axes are alike
-        // A node whose weights are divided is worth a price where memory is short.
-        constexpr double kMemoryPrices[] = {0, 1, 100};
-        for (int i = 0; i < 3; ++i)
-          meshes_.push_back({.site = site,
-                             .devices = devices,
-                             .groups = groups_of(outer, inner, cluster.devices_per_node),
-                             .memory_price = kMemoryPrices[i],
-                             .free_mesh_before = i});
+        add_meshes(site, groups_of(outer, inner, cluster.devices_per_node), devices);
       }
     }
+  }
+}
+
+/// Adds a mesh in each way to save memory: a node whose weights are divided is worth a price, and forwards may run again.
+void PipelinePlanner::add_meshes(int site, const std::array<GroupPlacement, 2>& groups, int devices) {
+  const int free = static_cast<int>(meshes_.size());
+  for (const double price : {0, 1, 100}) {
+    const int keeping = static_cast<int>(meshes_.size());
+    for (const bool rebuilds : {false, true})
+      meshes_.push_back({.site = site,
+                         .devices = devices,
+                         .groups = groups,
+                         .memory_price = price,
+                         .rebuilds = rebuilds,
+                         .free = free,
+                         .keeping = keeping});
   }
 }
 
@@ -109,37 +118,45 @@ std::vector<int> PipelinePlanner::key_of(int begin, int end, int mesh) const {
   return key;
 }
 
+/// Returns a stage on a mesh; its time is infinite where a mesh that saves less memory always fits.
 const PipelinePlanner::Priced& PipelinePlanner::priced(int begin, int end, int mesh) {
   const auto [found, is_new] = priced_.try_emplace(key_of(begin, end, mesh));
-  if (!is_new) return found->second;
+  if (is_new) found->second = meshes_[mesh].rebuilds ? rebuilt(begin, end, mesh) : kept(begin, end, mesh);
+  return found->second;
+}
+
+PipelinePlanner::Priced PipelinePlanner::kept(int begin, int end, int mesh) {
   Pricing& pricing = *sites_[meshes_[mesh].site].pricing;
-  Priced& priced = found->second;
   ShardingQuestion asked{.begin = first_[begin],
                          .end = first_[end],
                          .mesh = meshes_[mesh].groups,
                          .samples = question_.samples,
-                         .microbatches = question_.microbatches};
+                         .microbatches = question_.microbatches,
+                         .solver = question_.solver};
   if (meshes_[mesh].memory_price > 0) {
-    const Priced& free = this->priced(begin, end, mesh - meshes_[mesh].free_mesh_before);
-    if (fits_always(free.cost, meshes_[mesh].site) || free.sharding.parameters == 0) return priced;
+    const Priced& free = priced(begin, end, meshes_[mesh].free);
+    if (fits_always(free.cost, meshes_[mesh].site) || free.sharding.parameters == 0) return {};
     asked.seconds_per_parameter =
         meshes_[mesh].memory_price * free.cost.seconds / static_cast<double>(free.sharding.parameters);
   }
-  priced.sharding = cheapest_sharding(pricing, asked);
+  Priced priced{.cost = {}, .sharding = cheapest_sharding(pricing, asked)};
   const KernelPrices& kernels = pricing.kernels();
-  const auto kept = static_cast<double>(kernels.element_bytes * priced.sharding.kept_elements);
-  priced.cost = {
-      .seconds = priced.sharding.cost.count(),
-      .state_bytes = static_cast<double>((kernels.element_bytes + kernels.gradient_bytes) * priced.sharding.parameters +
-                                         optimizer_bytes_per_parameter(pricing.training()) * priced.sharding.optimized),
-      .in_flight_bytes = kept};
-  if (question_.rebuilds) {
-    priced.cost.seconds += priced.sharding.forward.count();
-    priced.cost.state_bytes += kept / (end - begin);
-    priced.cost.in_flight_bytes = 0;
-    for (int cluster = begin; cluster < end; ++cluster)
-      priced.cost.in_flight_bytes += input_bytes(pricing, priced.sharding, begin, cluster);
-  }
+  const std::int64_t state = (kernels.element_bytes + kernels.gradient_bytes) * priced.sharding.parameters +
+                             optimizer_bytes_per_parameter(pricing.training()) * priced.sharding.optimized;
+  priced.cost = {.seconds = priced.sharding.cost.count(),
+                 .state_bytes = static_cast<double>(state),
+                 .in_flight_bytes = static_cast<double>(kernels.element_bytes * priced.sharding.kept_elements)};
+  return priced;
+}
+
+PipelinePlanner::Priced PipelinePlanner::rebuilt(int begin, int end, int mesh) {
+  Priced priced = this->priced(begin, end, meshes_[mesh].keeping);
+  if (priced.sharding.nodes.empty() || fits_always(priced.cost, meshes_[mesh].site)) return {};
+  priced.cost.seconds += priced.sharding.forward.count();
+  priced.cost.state_bytes += priced.cost.in_flight_bytes / (end - begin);  // of the cluster that is rebuilt
+  priced.cost.in_flight_bytes = 0;
+  for (int cluster = begin; cluster < end; ++cluster)
+    priced.cost.in_flight_bytes += input_bytes(*sites_[meshes_[mesh].site].pricing, priced.sharding, begin, cluster);
   return priced;
 }
 
@@ -202,6 +219,7 @@ GraphPipeline PipelinePlanner::planned(const MeshPipelineProblem& asked, const M
                                .mesh = mesh.groups,
                                .devices = mesh.devices,
                                .sharding = priced(stage.begin, stage.end, stage.mesh).sharding,
+                               .rebuilds = mesh.rebuilds,
                                .peak_bytes = stage.cost.state_bytes + in_flight * stage.cost.in_flight_bytes});
   }
   return pipeline;
@@ -245,7 +263,7 @@ Seconds simulated_step(const std::vector<PipelineSite>& sites, const GraphPipeli
                                        {.ranks = ranks, .microbatches = static_cast<int>(question.microbatches)});
   ChunkCosts chunk{.forward = {}, .input_grad = {}, .weight_grad = {}};
   for (const StagePlan& stage : pipeline.stages) {
-    const Seconds rebuilt = question.rebuilds ? stage.sharding.forward : Seconds{0};
+    const Seconds rebuilt = stage.rebuilds ? stage.sharding.forward : Seconds{0};
     const Seconds backward = stage.sharding.cost - stage.sharding.forward + rebuilt;
     chunk.forward.push_back(stage.sharding.forward);
     chunk.backward.push_back(backward);

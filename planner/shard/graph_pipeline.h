@@ -30,7 +30,7 @@ struct PipelineQuestion {
   int clusters = 12;              ///< of nodes, at most
   LinkCost between;               ///< of two sites
   bool uses_all_devices = false;
-  bool rebuilds = false;  ///< each cluster keeps its input only, and its forward runs again before its backward
+  IntegerSolver solver = {};  ///< see ShardingQuestion
 };
 
 struct StagePlan {
@@ -39,6 +39,7 @@ struct StagePlan {
   std::array<GroupPlacement, 2> mesh;
   int devices = 1;
   GraphSharding sharding;
+  bool rebuilds = false;  ///< its forward runs again before its backward
   double peak_bytes = 0;  ///< of a device
 };
 
@@ -72,8 +73,10 @@ class PipelinePlanner {
   struct Mesh {
     int site = 0, devices = 1;
     std::array<GroupPlacement, 2> groups;
-    double memory_price = 0;   ///< of the parameters that a device holds, in times of the stage; 0: none
-    int free_mesh_before = 0;  ///< places back to the same mesh without a price
+    double memory_price = 0;  ///< of the parameters that a device holds, in times of the stage; 0: none
+    bool rebuilds = false;    ///< each cluster keeps its input only, and its forward runs again before its backward
+    int free = 0;             ///< index of the same mesh without a price
+    int keeping = 0;          ///< index of the same mesh with this price, which rebuilds nothing
   };
   struct Priced {
     MeshCost cost;
@@ -82,6 +85,9 @@ class PipelinePlanner {
 
   std::vector<int> key_of(int begin, int end, int mesh) const;
   const Priced& priced(int begin, int end, int mesh);
+  Priced kept(int begin, int end, int mesh);
+  Priced rebuilt(int begin, int end, int mesh);
+  void add_meshes(int site, const std::array<GroupPlacement, 2>& groups, int devices);
   double input_bytes(Pricing& pricing, const GraphSharding& sharding, int begin, int cluster) const;
   bool fits_always(const MeshCost& cost, int site) const;
   StageTransfer transfer(int cluster, int from, int to) const;

@@ -22,6 +22,7 @@ class PipelineSearch {
       for (int end = begin + 1; end <= problem.layers; ++end)
         for (std::size_t mesh = 0; mesh < problem.meshes.size(); ++mesh)
           costs_.push_back(problem.stage(begin, end, static_cast<int>(mesh)));
+    for (auto first = costs_.begin(); first != costs_.end(); first += std::ssize(problem.meshes)) drop_dominated(first);
     int most = 0;
     for (const int devices : problem.devices) most += devices;
     most_stages_ = std::min(problem.layers, most);
@@ -50,6 +51,18 @@ class PipelineSearch {
     int end = 0;
     int mesh = -1;
   };
+
+  /// Makes a mesh infinitely slow where another one of as many devices of the site is as quick and holds as little.
+  void drop_dominated(std::vector<MeshCost>::iterator first) const {
+    for (std::size_t a = 0; a < problem_.meshes.size(); ++a)
+      for (std::size_t b = 0; b < problem_.meshes.size(); ++b) {
+        const MeshCost &kept = first[a], &other = first[b];
+        if (a == b || kept.seconds == kNoPipeline || !(problem_.meshes[a] == problem_.meshes[b])) continue;
+        const bool covers = kept.seconds <= other.seconds && kept.state_bytes <= other.state_bytes &&
+                            kept.in_flight_bytes <= other.in_flight_bytes;
+        if (covers) first[b].seconds = kNoPipeline;
+      }
+  }
 
   const MeshCost& cost(int begin, int end, std::size_t mesh) const {
     // Segments are in order of their begin, and those with one begin in order of their end.

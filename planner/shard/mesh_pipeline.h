@@ -34,6 +34,8 @@ struct StageTransfer {
 struct SiteMesh {
   int site = 0;
   int devices = 1;
+
+  friend bool operator==(const SiteMesh&, const SiteMesh&) = default;
 };
 
 struct MeshPipelineProblem {

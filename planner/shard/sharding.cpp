@@ -274,11 +274,19 @@ ShardingProblem sharding_problem(Pricing& pricing, const ShardingQuestion& quest
 GraphSharding cheapest_sharding(Pricing& pricing, const ShardingQuestion& question) {
   const Builder builder(pricing, question);
   const ShardingProblem problem = sharding_problem(pricing, question);
-  const Assignment assignment = cheapest_assignment(problem.costs);
+  Assignment assignment = cheapest_assignment(problem.costs, question.most_entries);
+  std::string method = "elimination";
+  if (!assignment.exact && question.solver) {
+    if (const std::optional<SolverAnswer> solution = question.solver(integer_program(problem.costs))) {
+      assignment = solved(problem.costs, assignment, *solution);
+      method = solution->solver;
+    }
+  }
   GraphSharding answer{.mesh = question.mesh,
                        .cost = Seconds{assignment.cost},
                        .bound = Seconds{assignment.bound},
-                       .exact = assignment.exact};
+                       .exact = assignment.exact,
+                       .method = assignment.exact ? method : "bound"};
   Seconds whole{0};
   for (std::size_t i = 0; i < problem.choices.size(); ++i) {
     answer.nodes.push_back(problem.choices[i][static_cast<std::size_t>(assignment.choices[i])]);

@@ -17,6 +17,7 @@
 
 #include "planner/price/pricing.h"
 #include "planner/shard/assignment.h"
+#include "planner/shard/integer_program.h"
 #include "planner/shard/node_axes.h"
 
 namespace plumb { inline namespace planner {
@@ -28,6 +29,8 @@ struct ShardingQuestion {
   std::int64_t microbatches = 1;         ///< of a step
   double seconds_per_parameter = 0;      ///< a price of each parameter that a device holds, where memory is short
   std::vector<ShardingKind> kinds = {};  ///< those that nodes may have; empty: all
+  std::size_t most_entries = std::size_t{1} << 22;  ///< of a table of the elimination
+  IntegerSolver solver = {};                        ///< asked where the elimination is not exact; empty: none
 };
 
 /// The axes of the mesh that divide a node.
@@ -43,6 +46,7 @@ struct GraphSharding {
   Seconds cost{0};                  ///< of a micro-batch
   Seconds bound{0};                 ///< no sharding takes less
   bool exact = true;
+  std::string method;              ///< "elimination", or the solver's name; "bound" where neither is exact
   Seconds forward{0};              ///< the part of the cost that is the forward's, by the share of its computing
   std::int64_t optimized = 0;      ///< parameters whose optimizer state it holds: replicas divide them (ZeRO 1)
   std::int64_t parameters = 0;     ///< that the device with most of them holds
