@@ -123,7 +123,7 @@ bool view_layers(const OnnxStep& step, LayerWriter& writer) {
   return true;
 }
 
-void any_function(const OnnxStep& step, LayerWriter& writer) {
+void any_function(const OnnxStep& step, LayerWriter& writer, std::size_t first) {
   constexpr std::string_view kKeepNothing[] = {
       "Add",    "Sub",    "Sum",   "Neg",  "Transpose", "Slice",      "Split",     "Concat",       "Gather",
       "Expand", "Pad",    "Tile",  "Cast", "Trilu",     "ReduceMean", "ReduceSum", "DepthToSpace", "SpaceToDepth",
@@ -137,10 +137,10 @@ void any_function(const OnnxStep& step, LayerWriter& writer) {
     layers.push_back(step.inputs[i]->layer);
     if (step.inputs[i]->image && step.inputs[i]->value.shape == step.shape()) image = step.inputs[i];
   }
-  for (std::size_t output = 0; output < step.outputs.size(); ++output) {
+  for (std::size_t output = first; output < step.outputs.size(); ++output) {
     const OnnxValue& value = step.outputs[output];
     const std::string& tensor = step.node.outputs[output];
-    if (tensor.empty() || (output > 0 && step.node.op != "Split")) continue;
+    if (tensor.empty() || (output > 0 && !writer.is_read(tensor))) continue;
     const bool turned = image != nullptr && output == 0;
     const TensorShape shape = turned ? image->shape : writer.of_a_sample(value.shape, step.place);
     LayerWriter::Json layer = {{"op", "tensor_function"}, {"shape", shape}};

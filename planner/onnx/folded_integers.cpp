@@ -102,6 +102,7 @@ std::optional<KnownIntegers> folded_integers(const OnnxNode& node, const Inputs&
     const std::int64_t begin = std::clamp(start < 0 ? start + rank : start, std::int64_t{0}, rank);
     return KnownIntegers(shape.begin() + begin, shape.begin() + begin + count);
   }
+  if (node.op == "Size") return KnownIntegers{element_count(inputs[0]->shape)};
   if (node.op == "Constant") {
     if (const auto value = node.attributes.find("value_ints"); value != node.attributes.end())
       return value->second.integers;

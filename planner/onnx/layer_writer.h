@@ -40,6 +40,7 @@ class LayerWriter {
   /// Adds a tensor that is known before the training, computed from those of `from`.
   void add_known(const std::string& name, const OnnxValue& value, const std::vector<const OnnxTensorPlace*>& from);
 
+  bool is_read(const std::string& tensor) const { return readers_.contains(tensor); }
   const OnnxTensorPlace& tensor(const std::string& name) const { return tensors_.at(name); }
 
   /// Adds a layer with these attributes behind other layers, and returns its name.

@@ -118,7 +118,7 @@ class Import {
     const OnnxStep step{.node = node, .outputs = outputs, .inputs = std::move(inputs), .place = place};
     const bool written = image_layers(step, writer_) || product_layers(step, writer_) ||
                          elementwise_layers(step, writer_) || view_layers(step, writer_);
-    if (!written) any_function(step, writer_);
+    any_function(step, writer_, written ? 1 : 0);
   }
 
   std::vector<OnnxValue> outputs_of(const OnnxNode& node, const std::vector<const OnnxValue*>& inputs,
@@ -127,18 +127,19 @@ class Import {
     if (!outputs) {
       ++unknown_[node.op];
       outputs.emplace();
-      for (const std::string& output : node.outputs) {
-        const auto stated = stated_shape(file_, output, sizes_);
-        if (!stated && !output.empty()) {
-          throw SpecError(fmt::format(
-              "{}: the shape of its output {} is not known{}: write the shapes into the file with ONNX's shape "
-              "inference (onnx.shape_inference.infer_shapes_path), or export the model with fixed sizes",
-              place, output, file_.external.empty() ? "" : ", and values may lie in " + file_.external));
-        }
-        outputs->push_back({.shape = stated.value_or(TensorShape{})});
-      }
     }
-    outputs->resize(node.outputs.size(), outputs->front());
+    for (std::size_t i = outputs->size(); i < node.outputs.size(); ++i) {
+      const std::string& output = node.outputs[i];
+      const auto stated = stated_shape(file_, output, sizes_);
+      if (!stated && (i == 0 || writer_.is_read(output))) {
+        throw SpecError(fmt::format(
+            "{}: the shape of its output {} is not known{}: write the shapes into the file with ONNX's shape inference "
+            "(onnx.shape_inference.infer_shapes_path), or export the model with fixed sizes",
+            place, output, file_.external.empty() ? "" : ", and values may lie in " + file_.external));
+      }
+      outputs->push_back({.shape = stated.value_or(TensorShape{})});
+    }
+    outputs->resize(node.outputs.size());
     for (const OnnxValue& output : *outputs) {
       double count = 1;
       for (const std::int64_t size : output.shape) count *= static_cast<double>(size);

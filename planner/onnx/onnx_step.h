@@ -1,6 +1,6 @@
 #pragma once
-// One ONNX node as layers. Each family of operators has a function, which returns false where the node is none of its
-// own; any_function() takes every node.
+// One ONNX node as layers. Each family of operators has a function, which writes the first output, and returns false
+// where the node is none of its own; any_function() takes every node.
 
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ bool product_layers(const OnnxStep& step, LayerWriter& writer);      ///< MatMul
 bool elementwise_layers(const OnnxStep& step, LayerWriter& writer);  ///< activations, sums, row norms
 bool view_layers(const OnnxStep& step, LayerWriter& writer);         ///< Reshape and its like
 
-/// A function that memory bounds, with its shapes and weights.
-void any_function(const OnnxStep& step, LayerWriter& writer);
+/// Writes the outputs from `first` on as functions that memory bounds; of those behind the first, what is read.
+void any_function(const OnnxStep& step, LayerWriter& writer, std::size_t first);
 
 }}  // namespace plumb::planner

@@ -58,8 +58,7 @@ OnnxShapes gemm(const ShapeCall& call) {
   const TensorShape &left = call.shape(0), &right = call.shape(1);
   const bool across = call.node.integer_or("transA", 0) != 0, turned = call.node.integer_or("transB", 0) != 0;
   if (left.size() != 2 || right.size() != 2 || left[across ? 0 : 1] != right[turned ? 1 : 0]) {
-    call.fail(
-         fmt::format("{} and {} have no product: the inner sizes must be equal", to_text(left), to_text(right)));
+    call.fail(fmt::format("{} and {} have no product: the inner sizes must be equal", to_text(left), to_text(right)));
   }
   return one_shape({left[across ? 1 : 0], right[turned ? 0 : 1]});
 }

@@ -14,8 +14,17 @@
 namespace plumb { inline namespace planner {
 namespace {
 
+/// The first output is like the first input; that of a dropout has a mask beside it.
 OnnxShapes same(const ShapeCall& call) {
-  return std::vector<TensorShape>(call.node.outputs.size(), call.shape(0));
+  return std::vector<TensorShape>(call.node.op == "Dropout" ? 2 : 1, call.shape(0));
+}
+
+OnnxShapes like_second(const ShapeCall& call) {
+  return one_shape(call.shape(1));
+}
+
+OnnxShapes single(const ShapeCall&) {
+  return one_shape({});
 }
 
 OnnxShapes broadcast(const ShapeCall& call) {
@@ -80,7 +89,8 @@ OnnxShapes reduce(const ShapeCall& call) {
 const ShapeRules& rules() {
   static const auto kRules = [] {
     ShapeRules rules = {
-        {"Shape", shape_itself}, {"Constant", constant}, {"Range", range}, {"ConstantOfShape", constant_of_shape}};
+        {"Shape", shape_itself}, {"Constant", constant},          {"Range", range},
+        {"Size", single},        {"GatherElements", like_second}, {"ConstantOfShape", constant_of_shape}};
     for (const ShapeRules* family : {&product_shapes(), &view_shapes()}) rules.insert(family->begin(), family->end());
     for (const std::string_view op : {"Add",   "Sub",  "Mul",         "Div",     "Pow",
                                       "Min",   "Max",  "Sum",         "Mean",    "Where",
@@ -88,6 +98,19 @@ const ShapeRules& rules() {
                                       "And",   "Or",   "Xor",         "Mod",     "PRelu"})
       rules[op] = broadcast;
     for (const std::string_view op : {"Relu",
+                                      "PRelu",
+                                      "Sinh",
+                                      "Cosh",
+                                      "Tan",
+                                      "Asin",
+                                      "Acos",
+                                      "Atan",
+                                      "Asinh",
+                                      "Acosh",
+                                      "Atanh",
+                                      "Hardmax",
+                                      "Shrink",
+                                      "IsInf",
                                       "Sigmoid",
                                       "Tanh",
                                       "Softmax",
@@ -133,8 +156,9 @@ const ShapeRules& rules() {
                                       "MeanVarianceNormalization",
                                       "ThresholdedRelu"})
       rules[op] = same;
-    for (const std::string_view op : {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
-                                      "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin"})
+    for (const std::string_view op :
+         {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceLogSum", "ReduceL2",
+          "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin"})
       rules[op] = reduce;
     return rules;
   }();
@@ -143,8 +167,9 @@ const ShapeRules& rules() {
 
 /// Returns true if the outputs are floating point.
 bool makes_numbers(const ShapeCall& call) {
-  constexpr std::string_view kWhole[] = {"Shape", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
-                                         "Or",    "Xor",   "Not",  "ArgMax",      "ArgMin",  "IsNaN"};
+  constexpr std::string_view kWhole[] = {"Shape",          "Equal",  "Less",  "LessOrEqual", "Greater",
+                                         "GreaterOrEqual", "And",    "Or",    "Xor",         "Not",
+                                         "ArgMax",         "ArgMin", "IsNaN", "IsInf",       "Size"};
   if (std::ranges::find(kWhole, call.node.op) != std::end(kWhole)) return false;
   if (call.node.op == "Constant" || call.node.op == "ConstantOfShape") {
     const auto value = call.node.attributes.find("value");
@@ -209,6 +234,8 @@ std::optional<std::vector<OnnxValue>> infer_shapes(const OnnxNode& node, const s
   if (!shapes) return std::nullopt;
   std::vector<OnnxValue> values;
   for (const TensorShape& shape : *shapes) values.push_back({.shape = shape, .numbers = makes_numbers(call)});
+  // The second output of these is a mask, or the places of the largest numbers.
+  if (values.size() > 1 && (node.op == "Dropout" || node.op == "MaxPool")) values[1].numbers = false;
   if (!values.empty() && !values.front().numbers)
     values.front().integers = folded_integers(node, inputs, values.front().shape);
   return values;

@@ -21,7 +21,8 @@ struct OnnxValue {
   double first = 0;  ///< its first value, where it is a constant of floating-point numbers
 };
 
-/// Returns the outputs of a node, whose inputs are null where they are left out; nothing for an operator that is not
+/// Returns the outputs of a node, or the first of them where the others are not known (such as the statistics of a norm);
+/// inputs are null where they are left out. Returns nothing for an operator that is not
 /// known, or whose shape depends on values that are not. Throws SpecError "PLACE: ..." where shapes do not fit.
 std::optional<std::vector<OnnxValue>> infer_shapes(const OnnxNode& node, const std::vector<const OnnxValue*>& inputs,
                                                    const std::string& place);

@@ -137,6 +137,19 @@ TEST_CASE("an operator that is not known is priced by its bytes, and said") {
   CHECK(parameter_count(nodes) == 16);
 }
 
+TEST_CASE("an output behind the first is a layer where it is read, and nothing where it is not") {
+  OnnxWriter onnx;
+  const std::string x = onnx.input("x", {32, 16});
+  onnx.node("Split", "half", {x}, {}, {{"axis", 1}});
+  onnx.graph.mutable_node(0)->add_output("rest");
+  onnx.node("Dropout", "dropped", {"half"});
+  onnx.graph.mutable_node(1)->add_output("mask");
+  onnx.output(onnx.node("Add", "sum", {"dropped", "rest"}));
+  const std::vector<GraphNode> nodes = nodes_of(onnx.bytes());
+  CHECK(named(nodes, "rest").shape == TensorShape{16, 16});
+  CHECK(std::ranges::find(nodes, "mask", &GraphNode::name) == nodes.end());
+}
+
 TEST_CASE("a size with a name gets its number, and weights that lie elsewhere need only shapes") {
   OnnxWriter onnx;
   onnx.input("x", {1, 16});
