@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "planner/graph/operators.h"
@@ -81,6 +83,32 @@ GraphNode mlp(const OperatorInputs& in) {
   return {.shape = in.shape(), .layer = layer};
 }
 
+/// A router sends each token to `per_token` experts, each an MLP of its own (Shazeer et al. 2017, Lepikhin et al. 2020).
+GraphNode experts(const OperatorInputs& in) {
+  require_rows(in, "experts");
+  const std::int64_t rows = rows_of(in.shape()), channels = in.shape().back();
+  const std::int64_t count = in.attributes.positive_integer("count"), ffn = in.attributes.positive_integer("ffn");
+  const std::int64_t routed = rows * in.attributes.positive_integer_or("per_token", 1);
+  GraphNode node{.shape = in.shape()};
+  node.parameters.push_back({"router", {count, channels}});
+  node.parameters.push_back({"up.weight", {count, ffn, channels}});
+  node.parameters.push_back({"down.weight", {count, channels, ffn}});
+  add_product(node, rows, count, channels);
+  node.forward.push_back(traffic(3 * static_cast<double>(rows * count)));
+  for (const auto& [out, from] : {std::pair(ffn, channels), std::pair(channels, ffn)}) {
+    add_product(node, routed, out, from);
+    for (auto* pass : {&node.forward, &node.input_grad, &node.weight_grad})
+      pass->back().fixed_elements *= static_cast<double>(count);
+  }
+  const auto hidden = static_cast<double>(routed * ffn);
+  node.forward.push_back(traffic(2 * hidden));
+  node.input_grad.push_back(traffic(3 * hidden));
+  node.own.push_back({.name = "routed tokens", .elements = routed * channels, .needed_by_weight_grad = true});
+  node.own.push_back({.name = "hidden of the experts", .elements = 2 * routed * ffn, .needed_by_weight_grad = true});
+  node.saves_input = {true};
+  return node;
+}
+
 /// The backward needs the statistics of each row, so the node keeps them.
 GraphNode row_norm(const OperatorInputs& in, bool bias, int statistics) {
   const std::int64_t channels = in.shape().back();
@@ -148,13 +176,10 @@ GraphNode loss(const OperatorInputs& in) {
 }  // namespace
 
 const std::vector<Operator>& dense_operators() {
-  static const std::vector<Operator> kOperators = {{"embedding", 1, 1, embedding},
-                                                   {"layer_norm", 1, 1, layer_norm},
-                                                   {"linear", 1, 1, linear},
-                                                   {"loss", 1, 1, loss},
-                                                   {"mlp", 1, 1, mlp},
-                                                   {"positions", 1, 1, positions},
-                                                   {"rms_norm", 1, 1, rms_norm}};
+  static const std::vector<Operator> kOperators = {
+      {"embedding", 1, 1, embedding}, {"experts", 1, 1, experts},  {"layer_norm", 1, 1, layer_norm},
+      {"linear", 1, 1, linear},       {"loss", 1, 1, loss},        {"mlp", 1, 1, mlp},
+      {"positions", 1, 1, positions}, {"rms_norm", 1, 1, rms_norm}};
   return kOperators;
 }
 

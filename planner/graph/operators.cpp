@@ -13,7 +13,8 @@ namespace {
 const std::vector<Operator>& all_operators() {
   static const std::vector<Operator> kAll = [] {
     std::vector<Operator> all;
-    for (const auto* family : {&image_operators(), &dense_operators(), &sequence_operators(), &elementwise_operators()})
+    for (const auto* family :
+         {&image_operators(), &dense_operators(), &sequence_operators(), &elementwise_operators(), &tensor_operators()})
       all.insert(all.end(), family->begin(), family->end());
     std::ranges::sort(all, {}, &Operator::name);
     return all;

@@ -1,18 +1,22 @@
 #pragma once
 // The operators that a layer graph may name. Each reads its own attributes, checks the shapes that it is given, and
 // fills in the members of GraphNode. Each family has a file: image_operators.cpp, dense_operators.cpp,
-// sequence_operators.cpp, elementwise_operators.cpp. A new operator is a function there and a line in the file's table.
+// sequence_operators.cpp, elementwise_operators.cpp, tensor_operators.cpp. A new operator is a function there and a line
+// in the file's table.
 //
 //   convolution  filters, kernel, stride 1, padding 0, dilation 1, groups 1 (each a number, or one for rows and one for
 //                columns; of sequences along the tokens), bias true, activation none | relu
 //   max_pooling, average_pooling  kernel, stride (kernel), padding 0, ceil false;   adaptive_average_pooling  size
 //   batch_norm, layer_norm (bias true), rms_norm;   flatten;   slice  axis, from, count
 //   linear       out, bias true, activation none | relu | gelu, dropout 0, tied_to (the embedding whose table it reads)
-//   mlp          ffn;   embedding  vocab, hidden, tied_to;   positions  rows
+//   mlp          ffn;   experts  count, ffn, per_token 1 (with their router)
+//   embedding    vocab, hidden, tied_to;   positions  rows
 //   lstm         hidden, bidirectional false;   additive_attention (query, memory)  hidden, normalise true
 //   attention (queries [, memory])  heads, head_size, causal false, bias true, fused true, relative_buckets 0
 //   matmul (a, b)  transpose false
 //   relu, gelu, tanh, sigmoid, swish, softmax, log_softmax;   dropout  rate;   add, multiply, concat
+//   reshape  shape (a view);   tensor_function  shape, parameters (shapes of weights), keeps inputs | output | nothing,
+//                integers false (any other function of its inputs, which memory bounds)
 //   input  shape | tokens;   loss  kind cross_entropy | squared_error
 
 #include <string>
@@ -53,6 +57,7 @@ const std::vector<Operator>& image_operators();
 const std::vector<Operator>& dense_operators();
 const std::vector<Operator>& sequence_operators();
 const std::vector<Operator>& elementwise_operators();
+const std::vector<Operator>& tensor_operators();
 
 /// Adds y [rows, out] = x [rows, in] W^T of one sample: the products of its three passes, and their memory traffic.
 void add_product(GraphNode& node, std::int64_t rows, std::int64_t out, std::int64_t in);

@@ -170,7 +170,7 @@ class BadInput(CommandLineTest):
         for arguments, says in ((("plan", trace, *asked), ["a Chrome trace, and a model is wanted", "plumb trace info"]),
                                 (("simulate", trace), ["a Chrome trace, and a plan is wanted", "plumb trace info"]),
                                 (("plan", deepspeed, *asked), ["a DeepSpeed config", "--global-batch"]),
-                                (("plan", onnx, *asked), ["an ONNX model", "config.json"]),
+                                (("plan", onnx, *asked), ["this is no ONNX model", "its end is missing"]),
                                 (("plan", plan, *asked), ["a plan, and a model is wanted", "plumb simulate"]),
                                 (("plan", "gpt2", model, "--global-batch", 8), ["a model, and a cluster is wanted", "plumb plan"]),
                                 (("plan", cluster, *asked), ["a cluster, and a model is wanted"]),

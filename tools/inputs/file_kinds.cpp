@@ -56,11 +56,9 @@ struct KnownEnding {
   KnownKind kind;
 };
 
-constexpr std::array kForeignEndings{
+constexpr std::array kOtherEndings{
     KnownEnding{".onnx",
-                {FileKind::kForeign, "an ONNX model",
-                 "no verb reads it: give the model's Hugging Face config.json, or write its layers as a graph "
-                 "(`plumb models vgg-16` shows one)"}},
+                {FileKind::kModel, "an ONNX model", "`plumb plan MODEL CLUSTER` and `plumb partition` take it"}},
     KnownEnding{".safetensors", {FileKind::kForeign, "a file of weights", "give the config.json beside it"}},
     KnownEnding{".pt", {FileKind::kForeign, "a file of weights", "give the model's config.json"}},
     KnownEnding{".pth", {FileKind::kForeign, "a file of weights", "give the model's config.json"}},
@@ -117,7 +115,7 @@ std::optional<KnownKind> kind_of_text(const std::string& text) {
 }
 
 std::optional<KnownKind> kind_of(const std::string& path) {
-  for (const KnownEnding& known : kForeignEndings) {
+  for (const KnownEnding& known : kOtherEndings) {
     if (ends_in(path, known.ending)) return known.kind;
   }
   constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 24;  // a better message may not cost much time
@@ -163,7 +161,7 @@ std::string_view wanted_name(FileKind kind) {
 
 bool has_known_ending(std::string_view path) {
   return std::ranges::any_of(kOwnEndings, [&](std::string_view ending) { return ends_in(path, ending); }) ||
-         std::ranges::any_of(kForeignEndings, [&](const KnownEnding& known) { return ends_in(path, known.ending); });
+         std::ranges::any_of(kOtherEndings, [&](const KnownEnding& known) { return ends_in(path, known.ending); });
 }
 
 bool is_of_kind(FileKind kind, const std::string& path) {

@@ -13,7 +13,7 @@
 namespace plumb { inline namespace tools {
 
 enum class FileKind : std::uint8_t {
-  kModel,  ///< also a layer graph, and a Hugging Face config
+  kModel,  ///< also a layer graph, an ONNX model, and a Hugging Face config
   kCluster,
   kStack,
   kPlan,

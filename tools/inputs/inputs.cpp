@@ -18,6 +18,7 @@
 #include "schedules/forms/strict_json.h"
 #include "schedules/limits.h"
 #include "tools/inputs/file_kinds.h"
+#include "tools/inputs/onnx_input.h"
 #include "tools/inputs/preset_names.h"
 #include "tools/inputs/presets.h"
 #include "tools/io/console.h"
@@ -88,6 +89,7 @@ std::string model_path(const std::string& path) {
 }  // namespace
 
 ModelSpec model_input(const std::string& name_or_path) {
+  if (const std::optional<OnnxName> onnx = onnx_name(name_or_path)) return onnx_input(*onnx);
   if (!names_file(name_or_path))
     return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
   const std::string path = model_path(name_or_path);

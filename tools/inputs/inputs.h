@@ -13,7 +13,8 @@
 namespace plumb { inline namespace tools {
 
 /// Returns the model of a preset's name, of a file in Plumb's form, of a Hugging Face config.json (which has a
-/// "model_type"; the keys that are ignored are noted on stderr), or of a folder with one. Throws InputError if there is no such preset (with the
+/// "model_type"; the keys that are ignored are noted on stderr), of a folder with one, or of an ONNX file. Throws
+/// InputError if there is no such preset (with the
 /// nearest name) or no such file, or the file has a fault.
 ModelSpec model_input(const std::string& name_or_path);
 

@@ -2,16 +2,17 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/evaluate/graph_stages.h"
-#include "planner/partition/chain_partition.h"
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/layout_conflict.h"
+#include "planner/search/plan.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
-#include "schedules/pattern.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/io/console.h"
@@ -20,35 +21,13 @@
 #include "tools/reports/interval_text.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
+#include "tools/verbs/partition_methods.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// Returns the weight of each node that DeepSpeed's or Megatron's partition method balances; nothing for the method
-/// "time", which is the planner's.
-std::optional<std::vector<Seconds>> weights_of(const std::string& method, const std::vector<GraphNode>& nodes) {
-  constexpr std::string_view kType = "type:";
-  std::vector<Seconds> weights;
-  if (method == "time") return {};
-  if (method == "uniform") {
-    weights.assign(nodes.size(), Seconds{1});
-  } else if (method == "parameters") {
-    for (const GraphNode& node : nodes) weights.emplace_back(static_cast<double>(parameter_count(node)));
-  } else if (method.starts_with(kType)) {
-    const Pattern wanted = read_option([&] { return Pattern(method.substr(kType.size()), "--method " + method); });
-    for (const GraphNode& node : nodes)
-      weights.emplace_back(wanted.found_in(node.name) || wanted.found_in(node.op) ? 1.0 : 0.0);
-    if (std::ranges::none_of(weights, [](Seconds weight) { return weight.count() > 0; }))
-      throw InputError(
-          fmt::format("--method {}: no node has such a name or operator: `plumb models NAME` shows them", method));
-  } else {
-    throw UsageError(fmt::format("--method {}: give time, parameters, uniform or type:REGEX", method));
-  }
-  return weights;
-}
 
 /// Returns the layout that is asked for. The number of stages is by default the number of devices over the replicas.
 Layout layout_asked(const QuestionArguments& question, const ClusterSpec& cluster) {
@@ -114,7 +93,37 @@ std::string table_text(const ordered_json& stages, const Evaluation& evaluation)
                                       100 * evaluation.rates.mfu_ratio);
 }
 
+ordered_json methods_json(const std::vector<MethodAnswer>& methods) {
+  if (methods.empty()) return nullptr;
+  ordered_json rows = ordered_json::array();
+  for (const MethodAnswer& answer : methods)
+    rows.push_back({{"method", answer.method},
+                    {"split", answer.split},
+                    {"step_time_s", answer.step_seconds},
+                    {"fits", answer.fits}});
+  return rows;
+}
+
+std::string methods_text(const std::vector<MethodAnswer>& methods) {
+  if (methods.empty()) return {};
+  TextTable table{.head = {"cut by", "nodes of each stage", "step time", ""}};
+  for (const MethodAnswer& answer : methods)
+    table.rows.push_back({answer.method, fmt::format("{}", fmt::join(answer.split, ", ")),
+                          duration_text(answer.step_seconds), answer.fits ? "" : "does not fit"});
+  return "\n" + to_text(table);
+}
+
+/// Writes the plan, which the other verbs then take.
+void write_plan(const PartitionArguments& arguments, Plan plan, const Evaluation& evaluation) {
+  if (arguments.output.empty()) return;
+  plan.layout.split = evaluation.priced.split;
+  plan.prediction = prediction_of(evaluation);
+  write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(plan, PLUMB_VERSION))));
+  print_note(fmt::format("wrote {}", arguments.output));
+}
+
 int partition_model(const PartitionArguments& arguments) {
+  if (!arguments.output.empty()) require_writable(arguments.output);
   Plan plan = plan_asked(arguments);
   if (const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout)) {
     print_note(fmt::format("plumb: {}: {}", to_text(plan.layout), *conflict));
@@ -126,9 +135,10 @@ int partition_model(const PartitionArguments& arguments) {
   if (graph == nullptr && arguments.method != "time")
     throw UsageError(fmt::format("--method {} is for layer graphs: the layers of {} are alike, leave it away",
                                  arguments.method, plan.model.name));
-  if (graph != nullptr) {
-    if (const auto weights = weights_of(arguments.method, graph->nodes); weights && plan.layout.split.empty())
-      plan.layout.split = *chain_partition({.seconds = *weights}, {.parts = parts});
+  std::vector<MethodAnswer> methods;
+  if (graph != nullptr && plan.layout.split.empty()) {
+    methods = compared_methods(plan, graph->nodes, parts, arguments.method);
+    plan.layout.split = split_by_method(arguments.method, graph->nodes, parts);
   }
   const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
   ordered_json stages = ordered_json::array();
@@ -141,6 +151,7 @@ int partition_model(const PartitionArguments& arguments) {
         {"method", arguments.method},
         {"split", evaluation.priced.split},
         {"stages", stages},
+        {"methods", methods_json(methods)},
         {"prediction", to_json(prediction_of(evaluation))},
         {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr) : ordered_json(evaluation.infeasible)}};
     add_stack(answer, plan.training);
@@ -149,10 +160,14 @@ int partition_model(const PartitionArguments& arguments) {
   } else {
     print_answer(fmt::format("{} on {} x {}, {}; {}\n\n", plan.model.name, plan.cluster.devices,
                              plan.cluster.device.name, to_text(plan.layout), stack_text(plan.training)));
-    print_answer(table_text(stages, evaluation) + interval_text(plan, evaluation.simulation) + "\n");
+    print_answer(table_text(stages, evaluation) + interval_text(plan, evaluation.simulation) + "\n" +
+                 methods_text(methods));
     for (const std::string& note : notes_of(evaluation)) print_note(note);
   }
-  if (evaluation.infeasible.empty()) return kDone;
+  if (evaluation.infeasible.empty()) {
+    write_plan(arguments, plan, evaluation);
+    return kDone;
+  }
   print_note("plumb: " + evaluation.infeasible);
   return kInfeasible;
 }
@@ -176,7 +191,12 @@ int partition_verb(const PartitionArguments& arguments) {
         "--levels, --memory, --microbatches, --straight, --as-pipedream and what belongs to it are for measured graphs "
         "(profiles of PipeDream, inputs of Piper): leave them away");
   if (arguments.question.cluster.empty()) throw UsageError("no cluster is given: name one, as in h100:4");
-  return partition_model(arguments);
+  if (arguments.meshes && (!arguments.output.empty() || arguments.method != "time"))
+    throw UsageError(
+        "--meshes has degrees that no plan file holds, and its own way to cut: leave -o and --method away");
+  if (!arguments.meshes && (!arguments.sites.empty() || arguments.between_bytes_per_second > 0))
+    throw UsageError("--site and --between are of --meshes: give --meshes too");
+  return arguments.meshes ? partition_meshes(arguments) : partition_model(arguments);
 }
 
 }}  // namespace plumb::tools

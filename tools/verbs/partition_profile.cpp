@@ -32,6 +32,8 @@ void require_measured_options(const PartitionArguments& arguments) {
                     "and --layout away",
                     question.model));
   }
+  if (!arguments.output.empty())
+    throw UsageError("a measured graph has no layers that a plan could hold: leave -o away");
   const bool of_pipedream = arguments.compression_ratio > 0 || arguments.memory_constraint || arguments.fewer_machines;
   if (of_pipedream && !arguments.as_pipedream)
     throw UsageError(

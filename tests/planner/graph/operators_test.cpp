@@ -113,6 +113,26 @@ TEST_CASE("a slice of one place drops its axis; channels are put one behind the 
         TensorShape{3, 12, 12});
 }
 
+TEST_CASE("experts count the products of the tokens that reach them, and the weights of all") {
+  const GraphNode node = made("[16, 8]", R"({"op": "experts", "count": 4, "ffn": 32, "per_token": 2})");
+  CHECK(node.shape == TensorShape{16, 8});
+  CHECK(parameter_count(node) == 4 * 8 + 4 * 2 * 32 * 8);
+  CHECK(forward_flops(node) == 2.0 * 16 * 8 * 4 + 2.0 * (2 * 16) * 8 * 32 * 2);
+}
+
+TEST_CASE("a view keeps the numbers, and a function of tensors moves its inputs, weights and output") {
+  CHECK(made("[16, 8]", R"({"op": "reshape", "shape": [4, 4, 8]})").shape == TensorShape{4, 4, 8});
+  CHECK(made("[16, 8]", R"({"op": "reshape", "shape": [128]})").forward.empty());
+  const GraphNode node =
+      made("[16, 8]", R"({"op": "tensor_function", "shape": [16, 4], "parameters": [[8]], "keeps": "inputs"})");
+  CHECK(node.forward.front().elements == 16 * 8 + 16 * 4);
+  CHECK(node.forward.front().fixed_elements == 8);
+  CHECK(node.saves_input == std::vector<bool>{true});
+  CHECK(parameter_count(node) == 8);
+  check_refused<SpecError>([] { made("[16, 8]", R"({"op": "reshape", "shape": [100]})"); }, "shape", "does not hold");
+  check_refused<SpecError>([] { made("[16, 8]", R"({"op": "tensor_function", "shape": [0]})"); }, "shape", "above 0");
+}
+
 TEST_CASE("an operator that does not fit its input is refused by its place and the remedy") {
   const auto refused = [](const std::string& input, const std::string& attributes, const std::string& part) {
     check_refused<SpecError>([&] { made(input, attributes); }, "one.json.nodes[1]", part);

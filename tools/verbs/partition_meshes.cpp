@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/shard/graph_pipeline.h"
+#include "schedules/error.h"
+#include "schedules/forms/json_text.h"
+#include "tools/inputs/inputs.h"
+#include "tools/io/console.h"
+#include "tools/io/usage.h"
+#include "tools/machine/integer_solver.h"
+#include "tools/reports/table.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Sites with the prices of the graph on each.
+struct PricedSites {
+  std::vector<std::string> names;
+  std::vector<std::unique_ptr<Pricing>> pricings;
+
+  std::vector<PipelineSite> sites() const {
+    std::vector<PipelineSite> sites;
+    for (const auto& pricing : pricings) sites.push_back({pricing.get()});
+    return sites;
+  }
+  std::vector<PipelineSite> alone(std::size_t site) const { return {{pricings[site].get()}}; }
+};
+
+PricedSites priced_sites(const PartitionArguments& arguments, QuestionArguments question) {
+  PricedSites priced;
+  const ModelSpec model = model_input(question.model);
+  if (!model.graph) {
+    throw UsageError(
+        fmt::format("--meshes shards the nodes of a layer graph, and {} is none: give a graph, as resnet-50 "
+                    "or an ONNX model",
+                    question.model));
+  }
+  priced.names = {question.cluster};
+  priced.names.insert(priced.names.end(), arguments.sites.begin(), arguments.sites.end());
+  for (const std::string& name : priced.names) {
+    const ClusterSpec cluster = cluster_input(name);
+    priced.pricings.push_back(std::make_unique<Pricing>(model, cluster, training_input(question, model, cluster)));
+  }
+  return priced;
+}
+
+/// Returns how many nodes have each sharding, the most frequent first: "31 column, 12 batch".
+std::string shardings_text(const std::vector<GraphNode>& nodes, const StagePlan& stage) {
+  std::map<std::string, int> counts;
+  for (int node = stage.begin; node < stage.end; ++node) {
+    const NodeSharding& sharding = stage.sharding.nodes[static_cast<std::size_t>(node - stage.begin)];
+    ++counts[to_text(node_axes(nodes, node), sharding)];
+  }
+  std::vector<std::pair<int, std::string>> ordered;
+  for (const auto& [text, count] : counts) ordered.emplace_back(-count, text);
+  std::ranges::sort(ordered);
+  std::vector<std::string> texts;
+  for (const auto& [count, text] : ordered) texts.push_back(fmt::format("{} {}", -count, text));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+ordered_json stage_json(const std::vector<GraphNode>& nodes, const PricedSites& priced, const StagePlan& stage) {
+  ordered_json shardings = ordered_json::object();
+  for (int node = stage.begin; node < stage.end; ++node)
+    shardings[nodes[node].name] =
+        to_text(node_axes(nodes, node), stage.sharding.nodes[static_cast<std::size_t>(node - stage.begin)]);
+  return {{"site", priced.names[stage.site]},
+          {"devices", stage.devices},
+          {"mesh", {stage.mesh[0].ranks, stage.mesh[1].ranks}},
+          {"nodes", stage.end - stage.begin},
+          {"first", nodes[stage.begin].name},
+          {"last", nodes[stage.end - 1].name},
+          {"time_s", stage.sharding.cost.count()},
+          {"least_time_s", stage.sharding.bound.count()},
+          {"exact", stage.sharding.exact},
+          {"method", stage.sharding.method},
+          {"rebuilds", stage.rebuilds},
+          {"peak_memory_bytes", stage.peak_bytes},
+          {"shardings", std::move(shardings)}};
+}
+
+std::string table_of(const std::vector<GraphNode>& nodes, const PricedSites& priced, const GraphPipeline& pipeline) {
+  TextTable table{.head = {"stage", "site", "devices", "mesh", "nodes", "from", "to", "time", "memory", "shardings"}};
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const StagePlan& stage = pipeline.stages[i];
+    table.rows.push_back(
+        {fmt::format("{}", i), priced.names[stage.site], fmt::format("{}", stage.devices),
+         fmt::format("{} x {}", stage.mesh[0].ranks, stage.mesh[1].ranks), fmt::format("{}", stage.end - stage.begin),
+         nodes[stage.begin].name, nodes[stage.end - 1].name, duration_text(stage.sharding.cost.count()),
+         bytes_text(stage.peak_bytes) + (stage.rebuilds ? ", rebuilt" : ""), shardings_text(nodes, stage)});
+  }
+  return to_text(table);
+}
+
+}  // namespace
+
+int partition_meshes(const PartitionArguments& arguments) {
+  QuestionArguments question = arguments.question;
+  const Layout layout = layout_of(layout_input(question));
+  if (to_text(layout) != to_text(layout_of({.microbatch = layout.microbatch})))
+    throw UsageError("--meshes chooses the degrees itself: give only mbs in --layout");
+  if (arguments.sites.empty() != (arguments.between_bytes_per_second == 0))
+    throw UsageError("--site and --between belong together: name the other clusters, and the GB/s between them");
+  constexpr int kMicrobatches = 32;
+  if (question.global_batch == 0) question.global_batch = layout.microbatch * kMicrobatches;
+  if (question.global_batch % layout.microbatch != 0)
+    throw UsageError(fmt::format("--global-batch {} holds no whole number of micro-batches of {}: change one",
+                                 question.global_batch, layout.microbatch));
+  const PricedSites priced = priced_sites(arguments, question);
+  const PipelineQuestion asked{.samples = layout.microbatch,
+                               .microbatches = question.global_batch / layout.microbatch,
+                               .between = {.latency = Seconds{arguments.between_latency_seconds},
+                                           .bytes_per_second = arguments.between_bytes_per_second},
+                               .solver = machine_solver(Seconds{60})};
+  const std::optional<GraphPipeline> found = PipelinePlanner(priced.sites(), asked).fastest();
+  if (!found) {
+    print_note("plumb: no stages fit the devices' memory: use more devices, or a smaller micro-batch (mbs)");
+    return kInfeasible;
+  }
+  const std::vector<GraphNode>& nodes = priced.pricings.front()->graph()->nodes;
+  const double step = simulated_step(priced.sites(), *found, asked).count();
+  ordered_json alone = ordered_json::array();
+  for (std::size_t site = 0; site < priced.names.size() && priced.names.size() > 1; ++site) {
+    const auto one = PipelinePlanner(priced.alone(site), asked).fastest();
+    const ordered_json seconds =
+        one ? ordered_json(simulated_step(priced.alone(site), *one, asked).count()) : ordered_json(nullptr);
+    alone.push_back({{"site", priced.names[site]}, {"step_time_s", seconds}});
+  }
+  if (arguments.json) {
+    ordered_json stages = ordered_json::array();
+    for (const StagePlan& stage : found->stages) stages.push_back(stage_json(nodes, priced, stage));
+    print_answer(json_answer({{"model", priced.pricings.front()->model().name},
+                              {"samples", asked.samples},
+                              {"microbatches", asked.microbatches},
+                              {"clusters", found->clusters},
+                              {"objective_s", found->objective.count()},
+                              {"slowest_stage_s", found->slowest.count()},
+                              {"step_time_s", step},
+                              {"stages", stages},
+                              {"one_site_alone", alone}}));
+    return kDone;
+  }
+  print_answer(fmt::format("{}, {} micro-batches of {}; stages are made of {} groups of nodes\n\n",
+                           priced.pricings.front()->model().name, asked.microbatches, asked.samples, found->clusters));
+  print_answer(table_of(nodes, priced, *found));
+  print_answer(fmt::format("\nstep time {} simulated, {} by the sum of the stages and the slowest\n",
+                           duration_text(step), duration_text(found->objective.count())));
+  for (const ordered_json& site : alone)
+    print_answer(fmt::format("{} alone: {}\n", site["site"].get<std::string>(),
+                             site["step_time_s"].is_null() ? "does not fit" : duration_text(site["step_time_s"])));
+  for (std::size_t i = 0; i < found->stages.size(); ++i) {
+    const GraphSharding& sharding = found->stages[i].sharding;
+    print_note(sharding.exact
+                   ? fmt::format("stage {}: no sharding is cheaper, by {}", i, sharding.method)
+                   : fmt::format("stage {}: another sharding may be {:.1f} % cheaper at most; with one of the packages "
+                                 "highs, coinor-cbc and glpk-utils it is solved exactly",
+                                 i, 100 * (1 - sharding.bound / sharding.cost)));
+  }
+  return kDone;
+}
+
+}}  // namespace plumb::tools
