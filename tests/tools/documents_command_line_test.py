@@ -3,7 +3,7 @@
 
 A command is a line of code that begins with "$ plumb"; what stands under it in the same block is its answer. There,
 "..." stands for anything, spaces and line ends are one, and the rules of tables count for nothing: documents wrap and
-shorten. "$ cat FILE" shows a file, which the commands behind it find. Commands without "$" are run without a look at
+shorten. A command may go on behind a backslash. "$ cat FILE" shows a file, which the commands behind it find. Commands without "$" are run without a look at
 their answer, if what they need can be here.
 
 usage: documents_command_line_test.py PLUMB [--renew]      writes the answers of "$ plumb help" anew
@@ -41,7 +41,7 @@ def blocks_of_code(text):
 def shown_commands(text):
     """Returns the commands of a document in their order, each with the answer that stands under it."""
     found = []
-    for block in blocks_of_code(text):
+    for block in blocks_of_code(text.replace("\\\n", " ")):
         answer = None
         for line in block:
             if line.startswith(("$ plumb ", "$ cat ")):
