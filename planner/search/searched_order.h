@@ -17,7 +17,7 @@ namespace plumb { inline namespace planner {
 
 /// The question that a search of orders answers for a plan.
 struct PlanQuestion {
-  OrderQuestion question;  ///< its memory is what the activations of the plan's order hold, by rank
+  OrderQuestion question;  ///< its memory is what the activations of `start` hold, by rank
   CostTable table;         ///< the prices that the question's costs are taken from
   Schedule start;          ///< the plan's order, as searches know orders
 };
@@ -40,8 +40,8 @@ struct SearchedOrder {
 };
 
 /// Searches the shortest makespan for the plan's costs, with backwards as they are and split, and keeps the order whose
-/// step is simulated to be the shortest, on the links that ranks share. The plan's peak of memory does not grow above
-/// the device's. Throws as question_of_plan does.
+/// step is simulated to be the shortest, on the links that ranks share, and that fits the device. Throws as
+/// question_of_plan does.
 SearchedOrder search_order_of(const Plan& plan, const SearchEffort& effort = {});
 
 }}  // namespace plumb::planner

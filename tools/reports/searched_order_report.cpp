@@ -13,13 +13,13 @@ std::string searched_order_text(const SearchedOrder& searched) {
   const std::string gained =
       searched.is_quicker
           ? fmt::format(
-                "its order, searched for its own costs within its own memory: {}, {:.2f} % less than the {} of "
+                "its order, searched for its own costs with as many activations: {}, {:.2f} % less than the {} of "
                 "{}\n",
                 duration_text(searched.step.count()), 100 * (1 - searched.step / searched.step_before), before,
                 searched.name_before)
           : fmt::format("no order that the search found within its memory is quicker than {}, with {}\n",
                         searched.plan.layout.schedule, before);
-  return gained + fmt::format("its compute takes {}, and no order's takes less than {}; what binds is {}\n",
+  return gained + fmt::format("its compute takes {}, and no order with such backwards takes less than {} there; what binds is {}\n",
                               time_text(SimTime{searched.time}), time_text(SimTime{searched.bound.time}),
                               searched.bound.reason);
 }
