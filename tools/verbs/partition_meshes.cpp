@@ -115,8 +115,12 @@ int partition_meshes(const PartitionArguments& arguments) {
     throw UsageError(fmt::format("--global-batch {} holds no whole number of micro-batches of {}: change one",
                                  question.global_batch, layout.microbatch));
   const PricedSites priced = priced_sites(arguments, question);
+  constexpr std::size_t kLongGraph = 1 << 11;
+  constexpr int kFewClusters = 6;  // a long graph takes long by group
+  const bool is_long = priced.pricings.front()->graph()->nodes.size() > kLongGraph;
   const PipelineQuestion asked{.samples = layout.microbatch,
                                .microbatches = question.global_batch / layout.microbatch,
+                               .clusters = is_long ? kFewClusters : PipelineQuestion{}.clusters,
                                .between = {.latency = Seconds{arguments.between_latency_seconds},
                                            .bytes_per_second = arguments.between_bytes_per_second},
                                .solver = machine_solver(Seconds{60})};
