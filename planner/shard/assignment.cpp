@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -16,25 +17,27 @@ struct Table {
 class Elimination {
  public:
   Elimination(const AssignmentProblem& problem, std::size_t most_entries) : problem_(problem), most_(most_entries) {
-    for (std::size_t i = 0; i < problem.costs.size(); ++i) {
-      sizes_.push_back(problem.costs[i].size());
-      tables_.push_back({.variables = {static_cast<int>(i)}, .costs = problem.costs[i]});
-    }
-    for (const PairCost& pair : problem.pairs) tables_.push_back(table_of(pair));
+    for (const std::vector<double>& costs : problem.costs) sizes_.push_back(costs.size());
+    tables_of_.resize(sizes_.size());
     neighbours_.resize(sizes_.size());
+    for (std::size_t i = 0; i < problem.costs.size(); ++i)
+      add_table({.variables = {static_cast<int>(i)}, .costs = problem.costs[i]});
     for (const PairCost& pair : problem.pairs) {
+      add_table(table_of(pair));
       neighbours_[pair.first].insert(pair.second);
       neighbours_[pair.second].insert(pair.first);
+    }
+    for (int variable = 0; variable < std::ssize(sizes_); ++variable) {
+      entries_.push_back(entries_of(neighbours_[variable]));
+      left_.emplace(entries_.back(), variable);
     }
   }
 
   Assignment run() {
     Assignment answer;
-    std::set<int> left;
-    for (std::size_t i = 0; i < sizes_.size(); ++i) left.insert(static_cast<int>(i));
-    while (!left.empty()) {
-      const int variable = *std::ranges::min_element(left, {}, [&](int v) { return entries_of(neighbours_[v]); });
-      left.erase(variable);
+    while (!left_.empty()) {
+      const int variable = left_.begin()->second;
+      left_.erase(left_.begin());
       answer.exact = eliminate(variable) && answer.exact;
     }
     answer.bound = constant_;
@@ -69,25 +72,35 @@ class Elimination {
     return entries;
   }
 
+  void add_table(Table table) {
+    for (const int variable : table.variables) tables_of_[variable].push_back(tables_.size());
+    tables_.push_back(std::move(table));
+  }
+
   /// Returns false if the tables of the variable had to be divided.
   bool eliminate(int variable) {
     Bucket bucket{.variable = variable};
-    std::vector<Table> others;
-    for (Table& table : tables_) {
-      const bool has = std::ranges::binary_search(table.variables, variable);
-      (has ? bucket.tables : others).push_back(std::move(table));
-    }
-    tables_ = std::move(others);
+    for (const std::size_t table : tables_of_[variable])
+      if (!tables_[table].variables.empty()) bucket.tables.push_back(std::exchange(tables_[table], {}));
     const std::vector<std::vector<const Table*>> groups = grouped(bucket, variable);
+    std::set<int> around = std::move(neighbours_[variable]);
+    for (const int other : around) neighbours_[other].erase(variable);
     for (const auto& group : groups) {
       Table joined = minimum_over(variable, group);
       if (joined.variables.empty()) {
         constant_ += joined.costs.front();
-      } else {
-        tables_.push_back(std::move(joined));
+        continue;
       }
+      for (const int a : joined.variables)
+        for (const int b : joined.variables)
+          if (a != b) neighbours_[a].insert(b);
+      add_table(std::move(joined));
     }
-    connect(variable, groups.size() == 1);
+    for (const int other : around) {
+      left_.erase({entries_[other], other});
+      entries_[other] = entries_of(neighbours_[other]);
+      left_.emplace(entries_[other], other);
+    }
     buckets_.push_back(std::move(bucket));
     return groups.size() == 1;
   }
@@ -158,21 +171,6 @@ class Elimination {
     return least;
   }
 
-  /// Takes a variable out of the graph; its neighbours become neighbours of each other.
-  void connect(int variable, bool joined) {
-    const std::set<int> around = std::move(neighbours_[variable]);
-    for (const int a : around) {
-      neighbours_[a].erase(variable);
-      for (const int b : around)
-        if (joined && a != b) neighbours_[a].insert(b);
-    }
-    if (joined) return;
-    for (const Table& table : tables_)
-      for (const int a : table.variables)
-        for (const int b : table.variables)
-          if (a != b) neighbours_[a].insert(b);
-  }
-
   /// Chooses in the opposite order: each variable's tables then hold nothing but variables that are chosen.
   std::vector<int> decoded() const {
     std::vector<int> choices(sizes_.size(), 0);
@@ -232,10 +230,13 @@ class Elimination {
 
   const AssignmentProblem& problem_;
   std::size_t most_;
-  std::vector<std::size_t> sizes_;         ///< [variable] choices
-  std::vector<Table> tables_;              ///< of the variables that are left
-  std::vector<std::set<int>> neighbours_;  ///< [variable]
-  std::vector<Bucket> buckets_;            ///< in the order of elimination
+  std::vector<std::size_t> sizes_;                   ///< [variable] choices
+  std::vector<Table> tables_;                        ///< those that were eliminated are empty
+  std::vector<std::vector<std::size_t>> tables_of_;  ///< [variable]
+  std::vector<std::set<int>> neighbours_;            ///< [variable]
+  std::vector<double> entries_;                      ///< [variable] of the table that its elimination would make
+  std::set<std::pair<double, int>> left_;            ///< variables that are left, by those
+  std::vector<Bucket> buckets_;                      ///< in the order of elimination
   double constant_ = 0;
   std::size_t largest_ = 0;
 };

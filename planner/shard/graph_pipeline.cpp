@@ -105,22 +105,25 @@ void PipelinePlanner::add_meshes(int site, const std::array<GroupPlacement, 2>& 
   }
 }
 
-/// Returns what the costs of a stage depend on: the kinds of its nodes, and how they read each other.
-std::vector<int> PipelinePlanner::key_of(int begin, int end, int mesh) const {
-  const GraphTables& graph = *sites_[meshes_[mesh].site].pricing->graph();
-  std::vector<int> key = {mesh};
+/// Returns a number that segments of the same costs share.
+int PipelinePlanner::kind_of(int begin, int end) {
+  const auto [found, is_new] = kinds_of_segments_.try_emplace({begin, end}, 0);
+  if (!is_new) return found->second;
+  const GraphTables& graph = *sites_.front().pricing->graph();
+  std::vector<int> key;
   int cluster = begin;
   for (int node = first_[begin]; node < first_[end]; ++node) {
     if (node == first_[cluster]) key.push_back(-1 - cluster++ + begin);
     key.push_back(graph.kind_of_node[node]);
     for (const int input : graph.nodes[node].inputs) key.push_back(input < first_[begin] ? -1 : node - input);
   }
-  return key;
+  found->second = kinds_.try_emplace(std::move(key), static_cast<int>(kinds_.size())).first->second;
+  return found->second;
 }
 
 /// Returns a stage on a mesh; its time is infinite where a mesh that saves less memory always fits.
 const PipelinePlanner::Priced& PipelinePlanner::priced(int begin, int end, int mesh) {
-  const auto [found, is_new] = priced_.try_emplace(key_of(begin, end, mesh));
+  const auto [found, is_new] = priced_.try_emplace({mesh, kind_of(begin, end)});
   if (is_new) found->second = meshes_[mesh].rebuilds ? rebuilt(begin, end, mesh) : kept(begin, end, mesh);
   return found->second;
 }

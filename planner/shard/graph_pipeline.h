@@ -83,7 +83,7 @@ class PipelinePlanner {
     GraphSharding sharding;
   };
 
-  std::vector<int> key_of(int begin, int end, int mesh) const;
+  int kind_of(int begin, int end);
   const Priced& priced(int begin, int end, int mesh);
   Priced kept(int begin, int end, int mesh);
   Priced rebuilt(int begin, int end, int mesh);
@@ -98,7 +98,9 @@ class PipelinePlanner {
   PipelineQuestion question_;
   std::vector<int> first_;  ///< [cluster] its first node, and the end
   std::vector<Mesh> meshes_;
-  std::map<std::vector<int>, Priced> priced_;  ///< [key_of()]
+  std::map<std::pair<int, int>, int> kinds_of_segments_;  ///< [begin, end]
+  std::map<std::vector<int>, int> kinds_;                 ///< [kinds of nodes, and how they read each other]
+  std::map<std::pair<int, int>, Priced> priced_;          ///< [mesh, kind of the segment]
 };
 
 /// Returns the step of the pipeline under 1F1B, or under eager 1F1B on several sites, as the simulator plays it: each

@@ -143,13 +143,15 @@ class Builder {
   /// Adds the choices of a node. Of those whose tensors lie alike only the cheapest is one.
   void add_node(int node, ShardingProblem& problem) {
     const std::vector<NodeAxis>& axes = problem.axes.back();
+    const double whole = whole_seconds(node).count();
     std::map<std::vector<Spec>, std::size_t> by_specs;
     std::vector<NodeSharding> choices;
     std::vector<double> costs;
     for (const NodeSharding& choice : choices_of(node, axes)) {
       std::vector<Spec> specs = {output_spec(axes, choice)};
       for (std::size_t i = 0; i < nodes_[node].inputs.size(); ++i) specs.push_back(input_spec(axes, choice, i));
-      const double cost = node_cost(node, axes, choice);
+      const double cost = whole / divided(choice) + collectives(node, axes, choice) +
+                          question_.seconds_per_parameter * parameters_held(node, axes, choice);
       const auto [found, is_new] = by_specs.try_emplace(std::move(specs), choices.size());
       if (is_new) {
         choices.push_back(choice);
@@ -168,11 +170,6 @@ class Builder {
     const auto [found, is_new] = seconds_.try_emplace({x, kind, whole}, 0);
     if (is_new) found->second = pricing_.collective_time(question_.mesh[x], kind, whole).count();
     return found->second;
-  }
-
-  double node_cost(int node, const std::vector<NodeAxis>& axes, const NodeSharding& choice) {
-    return whole_seconds(node).count() / divided(choice) + collectives(node, axes, choice) +
-           question_.seconds_per_parameter * parameters_held(node, axes, choice);
   }
 
   double collectives(int node, const std::vector<NodeAxis>& axes, const NodeSharding& choice) {

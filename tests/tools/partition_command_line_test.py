@@ -58,10 +58,10 @@ class Partitions(CommandLineTest):
         path.write_bytes(content)
         return path
 
-    def cpu(self):
+    def cpu(self, memory_gib=4):
         return self.write("cpu.json", json.dumps({
             "name": "cpu", "devices": 2,
-            "device": {"name": "core", "peak_tflops": {"fp32": 0.05}, "memory_gib": 4, "reserved_gib": 0,
+            "device": {"name": "core", "peak_tflops": {"fp32": 0.05}, "memory_gib": memory_gib, "reserved_gib": 0,
                        "memory_bandwidth_gb_per_s": 10, "gemm_efficiency": 0.5, "attention_efficiency": 0.5,
                        "memory_efficiency": 0.5, "kernel_fixed_us": 1, "compute_units": 1, "gemm_tile": 1},
             "node": {"devices": 2, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}))
@@ -130,6 +130,7 @@ class Partitions(CommandLineTest):
         self.refused(2, "partition", "resnet-50", "h100:4", "--between", 50, says=["--meshes"])
         self.refused(2, "partition", "gpt2", "h100:4", "--meshes", says=["layer graph"])
         self.refused(2, *asked, "-o", self.folder / "plan.json", says=["leave -o"])
+        self.refused(3, "partition", "vgg-16", self.cpu(1e-6), "--meshes", says=["no stages fit", "smaller micro-batch"])
 
 
 if __name__ == "__main__":

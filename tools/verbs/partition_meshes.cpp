@@ -100,10 +100,8 @@ std::string table_of(const std::vector<GraphNode>& nodes, const PricedSites& pri
   return to_text(table);
 }
 
-}  // namespace
-
-int partition_meshes(const PartitionArguments& arguments) {
-  QuestionArguments question = arguments.question;
+/// Returns the question of the arguments. Throws UsageError where options do not go together.
+PipelineQuestion pipeline_asked(const PartitionArguments& arguments, QuestionArguments& question) {
   const Layout layout = layout_of(layout_input(question));
   if (to_text(layout) != to_text(layout_of({.microbatch = layout.microbatch})))
     throw UsageError("--meshes chooses the degrees itself: give only mbs in --layout");
@@ -114,19 +112,15 @@ int partition_meshes(const PartitionArguments& arguments) {
   if (question.global_batch % layout.microbatch != 0)
     throw UsageError(fmt::format("--global-batch {} holds no whole number of micro-batches of {}: change one",
                                  question.global_batch, layout.microbatch));
-  const PricedSites priced = priced_sites(arguments, question);
-  const PipelineQuestion asked{.samples = layout.microbatch,
-                               .microbatches = question.global_batch / layout.microbatch,
-                               .between = {.latency = Seconds{arguments.between_latency_seconds},
-                                           .bytes_per_second = arguments.between_bytes_per_second},
-                               .solver = machine_solver(Seconds{60})};
-  const std::optional<GraphPipeline> found = PipelinePlanner(priced.sites(), asked).fastest();
-  if (!found) {
-    print_note("plumb: no stages fit the devices' memory: use more devices, or a smaller micro-batch (mbs)");
-    return kInfeasible;
-  }
-  const std::vector<GraphNode>& nodes = priced.pricings.front()->graph()->nodes;
-  const double step = simulated_step(priced.sites(), *found, asked).count();
+  return {.samples = layout.microbatch,
+          .microbatches = question.global_batch / layout.microbatch,
+          .between = {.latency = Seconds{arguments.between_latency_seconds},
+                      .bytes_per_second = arguments.between_bytes_per_second},
+          .solver = machine_solver(Seconds{60})};
+}
+
+/// Returns the simulated step of each site alone; empty where there is one site.
+ordered_json steps_alone(const PricedSites& priced, const PipelineQuestion& asked) {
   ordered_json alone = ordered_json::array();
   for (std::size_t site = 0; site < priced.names.size() && priced.names.size() > 1; ++site) {
     const auto one = PipelinePlanner(priced.alone(site), asked).fastest();
@@ -134,36 +128,62 @@ int partition_meshes(const PartitionArguments& arguments) {
         one ? ordered_json(simulated_step(priced.alone(site), *one, asked).count()) : ordered_json(nullptr);
     alone.push_back({{"site", priced.names[site]}, {"step_time_s", seconds}});
   }
-  if (arguments.json) {
-    ordered_json stages = ordered_json::array();
-    for (const StagePlan& stage : found->stages) stages.push_back(stage_json(nodes, priced, stage));
-    print_answer(json_answer({{"model", priced.pricings.front()->model().name},
-                              {"samples", asked.samples},
-                              {"microbatches", asked.microbatches},
-                              {"clusters", found->clusters},
-                              {"objective_s", found->objective.count()},
-                              {"slowest_stage_s", found->slowest.count()},
-                              {"step_time_s", step},
-                              {"stages", stages},
-                              {"one_site_alone", alone}}));
-    return kDone;
-  }
+  return alone;
+}
+
+void print_pipeline(const PricedSites& priced, const PipelineQuestion& asked, const GraphPipeline& found, double step,
+                    const ordered_json& alone) {
+  const Pricing& pricing = *priced.pricings.front();
   print_answer(fmt::format("{}, {} micro-batches of {}; stages are made of {} groups of nodes\n\n",
-                           priced.pricings.front()->model().name, asked.microbatches, asked.samples, found->clusters));
-  print_answer(table_of(nodes, priced, *found));
+                           pricing.model().name, asked.microbatches, asked.samples, found.clusters));
+  print_answer(table_of(pricing.graph()->nodes, priced, found));
   print_answer(fmt::format("\nstep time {} simulated, {} by the sum of the stages and the slowest\n",
-                           duration_text(step), duration_text(found->objective.count())));
+                           duration_text(step), duration_text(found.objective.count())));
   for (const ordered_json& site : alone)
     print_answer(fmt::format("{} alone: {}\n", site["site"].get<std::string>(),
                              site["step_time_s"].is_null() ? "does not fit" : duration_text(site["step_time_s"])));
-  for (std::size_t i = 0; i < found->stages.size(); ++i) {
-    const GraphSharding& sharding = found->stages[i].sharding;
+  for (std::size_t i = 0; i < found.stages.size(); ++i) {
+    const GraphSharding& sharding = found.stages[i].sharding;
     print_note(sharding.exact
                    ? fmt::format("stage {}: no sharding is cheaper, by {}", i, sharding.method)
                    : fmt::format("stage {}: another sharding may be {:.1f} % cheaper at most; with one of the packages "
                                  "highs, coinor-cbc and glpk-utils it is solved exactly",
                                  i, 100 * (1 - sharding.bound / sharding.cost)));
   }
+}
+
+}  // namespace
+
+int partition_meshes(const PartitionArguments& arguments) {
+  QuestionArguments question = arguments.question;
+  PipelineQuestion asked = pipeline_asked(arguments, question);
+  const PricedSites priced = priced_sites(arguments, question);
+  const std::vector<GraphNode>& nodes = priced.pricings.front()->graph()->nodes;
+  constexpr std::size_t kLongGraph = 1 << 11;
+  constexpr int kFewClusters = 6;  // a long graph takes long by group
+  if (nodes.size() > kLongGraph) asked.clusters = kFewClusters;
+  const std::optional<GraphPipeline> found = PipelinePlanner(priced.sites(), asked).fastest();
+  if (!found) {
+    print_note("plumb: no stages fit the devices' memory: use more devices, or a smaller micro-batch (mbs)");
+    return kInfeasible;
+  }
+  const double step = simulated_step(priced.sites(), *found, asked).count();
+  const ordered_json alone = steps_alone(priced, asked);
+  if (!arguments.json) {
+    print_pipeline(priced, asked, *found, step, alone);
+    return kDone;
+  }
+  ordered_json stages = ordered_json::array();
+  for (const StagePlan& stage : found->stages) stages.push_back(stage_json(nodes, priced, stage));
+  print_answer(json_answer({{"model", priced.pricings.front()->model().name},
+                            {"samples", asked.samples},
+                            {"microbatches", asked.microbatches},
+                            {"clusters", found->clusters},
+                            {"objective_s", found->objective.count()},
+                            {"slowest_stage_s", found->slowest.count()},
+                            {"step_time_s", step},
+                            {"stages", stages},
+                            {"one_site_alone", alone}}));
   return kDone;
 }
 
