@@ -3,7 +3,9 @@
 
 usage: compare_command_line_test.py PLUMB
 """
+import gzip
 import json
+from pathlib import Path
 
 from command_line import CommandLineTest, run_cases
 
@@ -71,6 +73,15 @@ class Compare(CommandLineTest):
         self.assertAlmostEqual(parts["compute GEMM"], 0.6 * step / 1e6)
         self.assertAlmostEqual(parts["PP bubble and host"], 0.4 * step / 1e6)
         self.assertAlmostEqual(parts["F"], 0.1 * step / 1e6)
+        packed = []
+        for file in files:
+            packed.append(f"{file}.gz")
+            with open(file, "rb") as plain, gzip.open(packed[-1], "wb") as out:
+                out.write(plain.read())
+        self.assertEqual(self.json("compare", plan, *packed)["parts"], answer["parts"])
+        half = self.folder / "half.json.gz"
+        half.write_bytes(Path(packed[0]).read_bytes()[:100])
+        self.refused(1, "compare", plan, half, says=["half.json.gz", "cut short"])
         cut = self.write("cut.json", '{"traceEvents": [{"ph"')
         self.refused(1, "compare", plan, cut, says=["cut.json", "whole"])
         self.refused(2, "compare", plan, self.write("a.log", megatron_log(3, 1000)), files[0], says=["a.log", "alone"])

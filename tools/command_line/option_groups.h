@@ -53,6 +53,12 @@ void refuse_group(const CLI::App& app, const char* group, std::string_view why);
 CLI::Option* add_json(CLI::App* app, bool& json);
 void add_question(CLI::App* app, QuestionArguments& question);
 
+/// Adds a plan, or a model with its cluster, and the options of the latter.
+void add_plan_or_question(CLI::App* verb, std::string& plan, QuestionArguments& question);
+
+/// Refuses options of a question beside a plan, which has them already.
+void refuse_question_of_plan(const CLI::App& app, const QuestionArguments& question);
+
 /// Adds the options of tokens, deadline, price and power.
 void add_money(CLI::App* app, AimArguments& aim);
 

@@ -68,6 +68,7 @@ constexpr std::array kForeignEndings{
     KnownEnding{".yaml", {FileKind::kForeign, "a YAML config", kConfigs}},
     KnownEnding{".yml", {FileKind::kForeign, "a YAML config", kConfigs}},
     KnownEnding{".toml", {FileKind::kForeign, "a TOML config", kConfigs}},
+    KnownEnding{".json.gz", {FileKind::kTrace, "a compressed trace", "`plumb compare` reads it"}},
     KnownEnding{".gz", {FileKind::kForeign, "a compressed file", "unpack it first"}},
     KnownEnding{".zst", {FileKind::kForeign, "a compressed file", "unpack it first"}},
 };

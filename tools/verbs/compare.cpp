@@ -15,6 +15,7 @@
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/target_input.h"
+#include "tools/io/compressed_file.h"
 #include "tools/io/console.h"
 #include "tools/io/line_file.h"
 #include "tools/io/usage.h"
@@ -53,11 +54,20 @@ ObservedRun read_log(const std::string& file, const Plan& plan) {
   return read_as(FileKind::kMeasurement, file, [&] { return run_of_log(steps.finish(), timers.finish(), plan); });
 }
 
+ProfilerTrace read_profile(const std::string& file) {
+  CompressedFile opened(file);
+  try {
+    return read_as(FileKind::kTrace, file, [&] { return read_profiler_trace(opened.stream(), file); });
+  } catch (const InputError&) {
+    if (opened.fault().empty()) throw;
+    throw InputError(fmt::format("{}: {}: give the whole file", file, opened.fault()));
+  }
+}
+
 ObservedRun read_profiles(const std::vector<std::string>& files) {
   std::vector<ProfilerTrace> ranks;
   for (const std::string& file : files) {
-    std::ifstream stream(file, std::ios::binary);
-    ranks.push_back(read_as(FileKind::kTrace, file, [&] { return read_profiler_trace(stream, file); }));
+    ranks.push_back(read_profile(file));
   }
   return run_of_profiles(ranks);
 }
