@@ -25,7 +25,7 @@ LayerEnds ends(const Layer& layer) {
 
 std::string_view layer_kind_name(const Layer& layer) {
   constexpr std::array<std::string_view, std::variant_size_v<Layer>> kNames = {
-      "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss", "mamba2"};
+      "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss"};
   return kNames[layer.index()];
 }
 
@@ -35,7 +35,7 @@ LayerProgram layer_program(const Layer& layer, const LayerWork& work, Machine ma
 
 LayerProgram fused_program(const Layer& layer, const LayerWork& work, bool rebuilds_cheap) {
   Fusion fusion;  // linear layers and MLPs of a device have plain products
-  if (const auto* block = std::get_if<TransformerLayer>(&layer))
+  if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && !block->mixes_states())
     fusion = {.products = true,
               .gelu = block->mlp == MlpKind::kGelu && !block->exact_gelu && block->experts == 0 && !rebuilds_cheap};
   return fused(layer_program(layer, work, Machine::kDevice), fusion);
@@ -58,6 +58,12 @@ std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts) 
     if (tensor.expert) count += element_count(tensor);
   }
   return count;
+}
+
+std::string_view kernel_without_code(const Layer& layer) {
+  for (const LayerStep& step : layer_program(layer, {}).steps)
+    if (step.call() != nullptr && is_priced_only(step.call()->kind)) return kernel_name(step.call()->kind);
+  return {};
 }
 
 bool is_on_devices(const Layer& layer) {

@@ -54,6 +54,9 @@ std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1, Expert
 /// Returns the elements of the parameters of routed experts, which parameter_count() includes.
 std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts = {});
 
+/// Returns the name of the first kernel of the layer that is priced and that no machine runs; empty: there is none.
+std::string_view kernel_without_code(const Layer& layer);
+
 /// True if devices have all kinds of kernels that the layer's program calls, and optimizers train all its parameters.
 bool is_on_devices(const Layer& layer);
 

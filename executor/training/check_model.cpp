@@ -15,12 +15,36 @@ std::int64_t hidden_of(const Layer& layer) {
   return std::max(input_elements(layer, {}), output_elements(layer, {}));
 }
 
-void check_block(const TransformerLayer& block, int number) {
-  require(block.heads >= 1 && block.kv_heads >= 1 && block.heads % block.kv_heads == 0,
+void check_mamba2(const Mamba2Mixer& mixer, int number) {
+  require(mixer.groups >= 1 && mixer.heads >= 1 && mixer.heads % mixer.groups == 0,
+          fmt::format("layer {}: {} heads in {} groups; groups must divide heads", number, mixer.heads, mixer.groups));
+  require(
+      mixer.head_size >= 1 && mixer.state_size >= 1 && mixer.taps >= 1 && mixer.chunk >= 1,
+      fmt::format("layer {}: heads of {} channels, states of {}, {} taps and chunks of {} tokens; give at least 1 of "
+                  "each",
+                  number, mixer.head_size, mixer.state_size, mixer.taps, mixer.chunk));
+}
+
+/// Checks what mixes tokens, and what feeds forward.
+void check_halves(const TransformerLayer& block, int number) {
+  require(block.mixes_tokens() || block.feeds_forward(),
+          fmt::format("layer {} mixes no tokens and feeds nothing forward; give it heads, a state mixer or an ffn",
+                      number));
+  require(block.heads == 0 || (block.heads >= 1 && block.kv_heads >= 1 && block.heads % block.kv_heads == 0),
           fmt::format("layer {}: {} heads and {} kv heads; kv heads must divide heads", number, block.heads,
                       block.kv_heads));
-  require(block.head_size >= 1 && (block.ffn >= 1 || block.experts > 0),
-          fmt::format("layer {}: head size and ffn must be at least 1", number));
+  require(block.heads == 0 || block.head_size >= 1, fmt::format("layer {}: head size must be at least 1", number));
+  require(block.ffn >= 0, fmt::format("layer {}: ffn must be at least 0", number));
+  if (const auto* mamba2 = std::get_if<Mamba2Mixer>(&block.states)) check_mamba2(*mamba2, number);
+  const std::string_view missing = kernel_without_code(block);
+  require(missing.empty(),
+          fmt::format("layer {} needs the kernel {}, which is priced and which Plumb does not run: simulate the model, "
+                      "or choose one of attention and Mamba-2 with gated norms",
+                      number, missing));
+}
+
+void check_block(const TransformerLayer& block, int number) {
+  check_halves(block, number);
   require(
       block.experts == 0 ||
           (block.expert_ffn >= 1 && block.experts_per_token >= 1 && block.experts_per_token <= block.experts),
@@ -50,16 +74,6 @@ void check_block(const TransformerLayer& block, int number) {
   require(block.window >= 0, fmt::format("layer {}: a window of {} tokens; give 0 for none", number, block.window));
 }
 
-void check_mamba2(const Mamba2Layer& block, int number) {
-  require(block.groups >= 1 && block.heads >= 1 && block.heads % block.groups == 0,
-          fmt::format("layer {}: {} heads in {} groups; groups must divide heads", number, block.heads, block.groups));
-  require(
-      block.head_size >= 1 && block.state_size >= 1 && block.taps >= 1 && block.chunk >= 1,
-      fmt::format("layer {}: heads of {} channels, states of {}, {} taps and chunks of {} tokens; give at least 1 of "
-                  "each",
-                  number, block.head_size, block.state_size, block.taps, block.chunk));
-}
-
 void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
   require(std::holds_alternative<HeadLayer>(model.back()), "a model starts with an embedding and ends with a head");
   for (std::size_t i = 0; i < model.size(); ++i) {
@@ -70,7 +84,6 @@ void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
     require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
             fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
                         hidden_of(model[0])));
-    if (const auto* mamba2 = std::get_if<Mamba2Layer>(&model[i])) check_mamba2(*mamba2, number);
     const auto* block = std::get_if<TransformerLayer>(&model[i]);
     if (block == nullptr) continue;
     check_block(*block, number);

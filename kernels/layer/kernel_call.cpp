@@ -38,6 +38,32 @@ Work state_space_work(bool forward, double tokens, const Size& size) {
   return {tokens * flops, tokens * (forward ? row + heads * p : 2 * row + heads * p)};
 }
 
+/// Returns the work of a selective scan on `tokens`. A channel's state of N numbers takes 9 N operations a token (the
+/// count that the authors of Gu & Dao 2023 use, state-spaces/mamba, issue 110), and 4 more for silu(z). The backward
+/// computes the states again, and two gradients for each of the forward's products.
+template <class Size>
+Work selective_scan_work(bool forward, double tokens, const Size& size) {
+  const double channels = size(2), n = size(3);
+  const double flops = channels * (9 * n + 4) * (forward ? 1 : 3);
+  // Forward: x, steps, z in, both outputs out. Backward: these inputs, the output and two gradients in, three out.
+  return {tokens * flops, tokens * (channels * (forward ? 5 : 9) + 2 * n * (forward ? 1 : 2))};
+}
+
+/// Returns the work of the chunked form of the gated delta rule (Yang et al. 2024, section 3.3) on `tokens` in chunks of
+/// Q: K K^T and its triangular inverse, W and U from keys and values; W S, Q S and the states; Q K^T, and its product
+/// with the new values. The backward computes the first half and the states again, and two gradients of each product.
+template <class Size>
+Work delta_rule_work(bool forward, double tokens, const Size& size) {
+  const double heads = size(2), k = size(4), v = size(5), q = size(6);
+  const double prepared = 2 * q * k + 2 * q * q / 3 + 2 * q * (k + v);  // K K^T; the inverse; W and U
+  const double states = 4 * k * v;                                      // W S, K^T U
+  const double outputs = 2 * k * v + 2 * q * (k + v);                   // Q S, Q K^T, its product with U
+  const double all = prepared + states + outputs;
+  const double row = 2 * size(3) * k + heads * v + 2 * heads;
+  return {tokens * heads * (forward ? all : 2 * all + prepared + states),
+          tokens * (forward ? row + heads * v : 2 * row + heads * v)};
+}
+
 Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   const auto size = [&](int index) { return static_cast<double>(shape[static_cast<std::size_t>(index)]); };
   const double area = shape.size() >= 2 ? size(0) * size(1) : 0;
@@ -78,6 +104,16 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
     case KernelKind::kStateSpaceForward:
     case KernelKind::kStateSpaceBackward:
       return state_space_work(kind == KernelKind::kStateSpaceForward, area, size);
+    case KernelKind::kSelectiveScanForward:
+    case KernelKind::kSelectiveScanBackward:
+      return selective_scan_work(kind == KernelKind::kSelectiveScanForward, area, size);
+    case KernelKind::kDeltaRuleForward:
+    case KernelKind::kDeltaRuleBackward:
+      return delta_rule_work(kind == KernelKind::kDeltaRuleForward, area, size);
+    case KernelKind::kGateForward:
+      return {5 * area, 3 * area};
+    case KernelKind::kGateBackward:
+      return {10 * area, 5 * area};
     case KernelKind::kGatedNormForward:
       return {8 * area, 3 * area};
     case KernelKind::kGatedNormBackward:
@@ -204,7 +240,13 @@ constexpr std::array<KindInfo, kKernelKindCount> kKinds = {{{"gemm", 5},
                                                             {"state_space_forward", 7},
                                                             {"state_space_backward", 7},
                                                             {"gated_norm_forward", 3},
-                                                            {"gated_norm_backward", 3}}};
+                                                            {"gated_norm_backward", 3},
+                                                            {"selective_scan_forward", 4},
+                                                            {"selective_scan_backward", 4},
+                                                            {"delta_rule_forward", 7},
+                                                            {"delta_rule_backward", 7},
+                                                            {"gate_forward", 2},
+                                                            {"gate_backward", 2}}};
 
 }  // namespace
 

@@ -82,14 +82,26 @@ enum class KernelKind : std::uint8_t {
   kStateSpaceBackward,  ///< the forward's shape: all gradients; computes the chunks' states again
   kGatedNormForward,    ///< {rows, columns, groups}: RMS norm of each group of y * silu(z)
   kGatedNormBackward,   ///< the forward's shape: gradients of y and z in place
+  // Kinds that are priced and that no machine runs.
+  kSelectiveScanForward,   ///< {b, s, channels, state size}: Mamba's recurrence, and its output times silu(z)
+  kSelectiveScanBackward,  ///< the forward's shape: all gradients; computes the states again
+  /// {b, s, value heads, key heads, key size, value size, chunk}: the chunked form of the gated delta rule
+  kDeltaRuleForward,
+  kDeltaRuleBackward,  ///< the forward's shape: all gradients; computes the chunks' states again
+  kGateForward,        ///< {rows, columns}: y times silu or sigmoid of z
+  kGateBackward,       ///< {rows, columns}: gradients of y and z
 };
-inline constexpr int kKernelKindCount = 44;
+inline constexpr int kKernelKindCount = 50;
 inline constexpr int kCpuKernelKindCount = 26;     ///< the first kinds, which are measured on a CPU
 inline constexpr int kDeviceKernelKindCount = 34;  ///< the first kinds, which are measured on a device
 
+/// True if no machine runs the kind.
+constexpr bool is_priced_only(KernelKind kind) {
+  return kind >= KernelKind::kSelectiveScanForward;
+}
 /// True if devices have the kind.
 constexpr bool is_on_devices(KernelKind kind) {
-  return kind < KernelKind::kLatentAttentionForward || kind > KernelKind::kSplitHeads;
+  return kind < KernelKind::kLatentAttentionForward || (kind > KernelKind::kSplitHeads && !is_priced_only(kind));
 }
 
 std::string_view kernel_name(KernelKind kind);

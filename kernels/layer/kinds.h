@@ -26,13 +26,71 @@ struct EmbeddingLayer {
   friend bool operator==(const EmbeddingLayer&, const EmbeddingLayer&) = default;
 };
 
-/// One decoder block: norm, causal attention, residual, norm, MLP, residual.
+/// Mamba-2's mixer (Dao & Gu 2024, 2405.21060). It projects each token to z, x, B, C and step sizes, convolves x, B and C
+/// over the last tokens, runs a state space in each head, norms its output times silu(z), and projects it back. Heads of
+/// one group share B and C, and the norm is that of a group.
+struct Mamba2Mixer {
+  std::int64_t heads = 0;
+  std::int64_t head_size = 0;
+  std::int64_t state_size = 0;  ///< channels of B and of C; a head's state is [head size, state size]
+  std::int64_t groups = 1;      ///< divides the heads
+  std::int64_t taps = 4;        ///< tokens that the convolution sees
+  std::int64_t chunk = 256;     ///< tokens that are multiplied together
+  bool linear_bias = false;     ///< on both projections
+  bool convolution_bias = true;
+  bool gated_norm = true;  ///< false: the output is multiplied by silu(z) without a norm (Falcon-H1)
+
+  std::int64_t inner() const { return heads * head_size; }                      ///< channels of x, and of z
+  std::int64_t convolved() const { return inner() + 2 * groups * state_size; }  ///< channels of x, B and C
+  std::int64_t projected() const { return inner() + convolved() + heads; }      ///< channels of z, x, B, C, steps
+  friend bool operator==(const Mamba2Mixer&, const Mamba2Mixer&) = default;
+};
+
+/// Mamba's mixer (Gu & Dao 2023, 2312.00752, section 3.4). It projects each token to x and z, convolves x over the last
+/// tokens, takes B, C and low-rank step sizes from it, runs a state space in each channel, multiplies its output by
+/// silu(z), and projects it back.
+struct MambaMixer {
+  std::int64_t channels = 0;    ///< of x, and of z
+  std::int64_t state_size = 0;  ///< channels of B and of C, and of a channel's state
+  std::int64_t step_rank = 0;   ///< channels from which the step sizes of all channels are made
+  std::int64_t taps = 4;        ///< tokens that the convolution sees
+  bool linear_bias = false;     ///< on the first and the last projection
+  bool convolution_bias = true;
+  bool inner_norms = false;  ///< B, C and the low-rank step sizes are normed (Jamba, Lieber et al. 2024)
+
+  friend bool operator==(const MambaMixer&, const MambaMixer&) = default;
+};
+
+/// A gated delta net (Yang et al. 2024, 2412.06464, as Qwen3-Next has it). It projects each token to queries, keys,
+/// values, z, decays and step sizes, convolves queries, keys and values over the last tokens, runs the gated delta rule
+/// in each value head, norms each head times silu(z), and projects it back. A key head serves value_heads / key_heads
+/// value heads.
+struct DeltaNetMixer {
+  std::int64_t key_heads = 0;  ///< divides the value heads
+  std::int64_t value_heads = 0;
+  std::int64_t key_size = 0;    ///< channels of a query, and of a key
+  std::int64_t value_size = 0;  ///< channels of a value; a head's state is [key size, value size]
+  std::int64_t taps = 4;        ///< tokens that the convolution sees
+  std::int64_t chunk = 64;      ///< tokens that are multiplied together
+
+  std::int64_t inner() const { return value_heads * value_size; }                     ///< channels of values, and of z
+  std::int64_t convolved() const { return 2 * key_heads * key_size + inner(); }       ///< queries, keys and values
+  std::int64_t projected() const { return convolved() + inner() + 2 * value_heads; }  ///< and z, decays, steps
+  friend bool operator==(const DeltaNetMixer&, const DeltaNetMixer&) = default;
+};
+
+/// An operator that mixes tokens by a state that passes from token to token; none where it is empty.
+using StateMixer = std::variant<std::monostate, Mamba2Mixer, MambaMixer, DeltaNetMixer>;
+
+/// One decoder block: norm, what mixes tokens, residual, norm, what feeds forward, residual. Tokens are mixed by causal
+/// attention (`heads` > 0), by a state mixer, or by both beside each other (Falcon-H1), whose results are summed. An MLP
+/// (`ffn` > 0) or experts feed forward. A half that has neither is left out with its norm and its residual.
 struct TransformerLayer {
   std::int64_t hidden = 0;
-  std::int64_t heads = 0;
+  std::int64_t heads = 0;  ///< 0: no attention
   std::int64_t kv_heads = 0;
   std::int64_t head_size = 0;
-  std::int64_t ffn = 0;
+  std::int64_t ffn = 0;  ///< 0: no MLP
   NormKind norm = NormKind::kRmsNorm;
   MlpKind mlp = MlpKind::kSwiglu;
   bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
@@ -68,11 +126,24 @@ struct TransformerLayer {
   /// Each head has a trained score that takes part in its softmax and has no value (Xiao et al. 2023; gpt-oss).
   bool sinks = false;
   double attention_softcap = 0;  ///< bound to which tanh limits attention's scores (Gemma Team 2024); 0: none
+  /// Each channel of attention's output is multiplied by the sigmoid of a gate, which is projected with the queries
+  /// (Qwen3-Next).
+  bool output_gate = false;
+  StateMixer states;
   /// Probability of dropping attention probabilities, and of dropping in each branch before it joins the residual.
   double dropout = 0;
 
+  bool mixes_states() const { return states.index() > 0; }
+  bool mixes_tokens() const { return heads > 0 || mixes_states(); }
+  bool feeds_forward() const { return ffn > 0 || experts > 0; }
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
+
+/// Returns the block of the state mixer alone: without attention, MLP and experts.
+inline TransformerLayer states_alone(TransformerLayer layer) {
+  layer.heads = layer.kv_heads = layer.head_size = layer.ffn = layer.experts = layer.kv_rank = 0;
+  return layer;
+}
 
 /// The dropouts of a block, numbered so that their masks differ. A layer with one dropout has number 0.
 enum BlockDropout : std::uint64_t { kProbabilities, kAttentionBranch, kFeedForwardBranch };
@@ -87,27 +158,6 @@ inline TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
 inline int up_products(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
 }
-
-/// Mamba-2's block (Dao & Gu 2024, 2405.21060): norm, mixer, residual. The mixer projects each token to z, x, B, C and
-/// step sizes, convolves x, B and C over the last tokens, runs a state space in each head, norms its output times
-/// silu(z), and projects it back. Heads of one group share B and C, and the norm is that of a group.
-struct Mamba2Layer {
-  std::int64_t hidden = 0;
-  std::int64_t heads = 0;
-  std::int64_t head_size = 0;
-  std::int64_t state_size = 0;  ///< channels of B and of C; a head's state is [head size, state size]
-  std::int64_t groups = 1;      ///< divides the heads
-  std::int64_t taps = 4;        ///< tokens that the convolution sees
-  std::int64_t chunk = 256;     ///< tokens that are multiplied together
-  bool linear_bias = false;     ///< on both projections
-  bool convolution_bias = true;
-  double norm_epsilon = 1e-5;
-
-  std::int64_t inner() const { return heads * head_size; }                      ///< channels of x, and of z
-  std::int64_t convolved() const { return inner() + 2 * groups * state_size; }  ///< channels of x, B and C
-  std::int64_t projected() const { return inner() + convolved() + heads; }      ///< channels of z, x, B, C, steps
-  friend bool operator==(const Mamba2Layer&, const Mamba2Layer&) = default;
-};
 
 /// Final norm, projection to the vocabulary, softmax cross-entropy against the next token.
 struct HeadLayer {
@@ -200,14 +250,21 @@ struct LossLayer {
 };
 
 using Layer = std::variant<EmbeddingLayer, TransformerLayer, HeadLayer, InputLayer, ConvolutionLayer, PoolingLayer,
-                           LinearLayer, MlpLayer, LossLayer, Mamba2Layer>;
+                           LinearLayer, MlpLayer, LossLayer>;
 
-/// Returns "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss" or "mamba2".
+/// Returns "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp" or "loss".
 std::string_view layer_kind_name(const Layer& layer);
 
 /// True for the blocks between an embedding and a head, which full recomputation runs again as a whole.
 inline bool is_block(const Layer& layer) {
-  return std::holds_alternative<TransformerLayer>(layer) || std::holds_alternative<Mamba2Layer>(layer);
+  return std::holds_alternative<TransformerLayer>(layer);
+}
+
+/// Returns a block's state mixer if it is of that type; null otherwise.
+template <class Mixer>
+const Mixer* mixer_of(const Layer& layer) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block == nullptr ? nullptr : std::get_if<Mixer>(&block->states);
 }
 
 /// Return the probability of a layer's dropout, whether its GELU is exact, and the epsilon of its norms; 0 and false for

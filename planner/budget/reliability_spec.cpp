@@ -14,6 +14,8 @@ constexpr double kHoursOfDay = 24, kSecondsOfMinute = 60, kSecondsOfHour = 3600;
 
 SourcedFigure figure(StrictObject& object, const char* key, double unit) {
   const SourcedNumber number = object.positive_sourced(key);
+  if (number.source.empty())
+    object.fail(key, "this figure has no source: write {\"value\": 5, \"source\": \"where it is from\"}");
   return {.value = number.value * unit, .source = number.source};
 }
 

@@ -34,7 +34,8 @@ struct ReliabilitySpec {
   SourcedFigure storage_bytes_per_second_per_node;  ///< at which a node writes its share of a checkpoint
 };
 
-/// Reads a preset. Throws SpecError with the place: an unknown or missing key, or a number below 0.
+/// Reads a preset. Throws SpecError with the place: an unknown or missing key, a number below 0, or a figure without its
+/// source.
 ReliabilitySpec parse_reliability(std::string_view text, const std::string& file);
 
 /// Returns the rates of one component that interrupts every device once in `hours` of its own.

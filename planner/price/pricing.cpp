@@ -9,6 +9,7 @@
 
 #include "planner/price/layer/graph_price.h"
 #include "planner/price/layer/model_flops.h"
+#include "planner/price/mtp_modules.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -39,8 +40,9 @@ std::optional<GraphTables> graph_tables(const ModelSpec& model, const TrainingSp
   return tables;
 }
 
-std::array<std::int64_t, 7> memory_key(const Layout& layout) {
-  return {layout.tensor,
+std::array<std::int64_t, 8> memory_key(const Layout& layout) {
+  return {layout.pipeline > 1 ? 1 : 0,
+          layout.tensor,
           layout.context,
           layout.expert,
           layout.expert_tensor,
@@ -171,6 +173,9 @@ std::vector<LayerPrice> Pricing::prices_of(const Layout& layout, const InnerGrou
   for (const Layer& layer : kinds_) {
     prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, stack, rebuilds_cheap));
   }
+  with_modules(prices, [&](const LayerPrice& head, const LayerPrice& block) {
+    return with_mtp_modules(head, block, kernels_, model_, work);
+  });
   return prices;
 }
 
@@ -179,7 +184,8 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
   const int shards = sharded ? state_shards(layout) : 1;
   const int expert_shards = sharded ? expert_state_shards(layout) : 1;
   return layer_states_.of(
-      {stack_key(layout), {layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards}},
+      {stack_key(layout),
+       {layout.pipeline > 1 ? 1 : 0, layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards}},
       [&] { return states_of(layout, shards, expert_shards); });
 }
 
@@ -206,19 +212,32 @@ std::vector<Pricing::LayerState> Pricing::states_of(const Layout& layout, int sh
     }
     states.push_back(state);
   }
+  with_modules(states, [&](LayerState head, const LayerState& block) {
+    const std::int64_t own = mtp_parameters(model_, layout);
+    const Seconds per_parameter = head.optimizer / static_cast<double>(std::max<std::int64_t>(1, head.parameters));
+    head.parameters += model_.mtp_modules * block.parameters + own;
+    head.expert_parameters += model_.mtp_modules * block.expert_parameters;
+    head.optimizer +=
+        static_cast<double>(model_.mtp_modules) * block.optimizer + static_cast<double>(own) * per_parameter;
+    return head;
+  });
   return states;
 }
 
 const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layout) {
   return layer_footprints_.of(memory_key(layout), [&] {
-    return by_kind([&](const Layer& kind) {
+    std::vector<LayerFootprint> footprints = by_kind([&](const Layer& kind) {
       return layer_footprint(kind, training_, work_of(training_, layout), layout.recompute);
     });
+    with_modules(footprints, [&](const LayerFootprint& head, const LayerFootprint& block) {
+      return with_mtp_modules(head, block, model_, training_, layout);
+    });
+    return footprints;
   });
 }
 
 const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& layout) {
-  if (!kernels_.fused || stack_of(layout) != nullptr || graph_ || layout.context > 1 ||
+  if (!kernels_.fused || stack_of(layout) != nullptr || graph_ || layout.context > 1 || model_.mtp_modules > 0 ||
       !std::ranges::all_of(kinds_, has_device_footprint))
     return nullptr;
   return &device_footprints_.of(memory_key(layout), [&] {
@@ -228,7 +247,12 @@ const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& lay
 
 const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layout& layout) {
   return framework_footprints_.of({stack_key(layout), memory_key(layout)}, [&] {
-    return by_kind([&](const Layer& kind) { return framework_footprint(kind, training_, *stack_of(layout), layout); });
+    std::vector<FrameworkFootprint> footprints =
+        by_kind([&](const Layer& kind) { return framework_footprint(kind, training_, *stack_of(layout), layout); });
+    with_modules(footprints, [&](const FrameworkFootprint& head, const FrameworkFootprint& block) {
+      return with_mtp_modules(head, block, model_, training_, layout);
+    });
+    return footprints;
   });
 }
 

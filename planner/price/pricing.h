@@ -148,6 +148,14 @@ class Pricing {
     return values;
   }
 
+  /// Adds modules of multi-token prediction to the head's value, with that of the last block.
+  template <typename OfKind, typename Join>
+  void with_modules(std::vector<OfKind>& values, const Join& join) const {
+    if (model_.mtp_modules == 0) return;
+    OfKind& head = values[static_cast<std::size_t>(kind_of_layer_.back())];
+    head = join(head, values[static_cast<std::size_t>(*(kind_of_layer_.end() - 2))]);
+  }
+
   ModelSpec model_;
   ClusterSpec cluster_;
   TrainingSpec training_;
@@ -163,10 +171,10 @@ class Pricing {
   Memo<std::array<int, 7>, Placements> placements_;  ///< [degrees]
   Memo<std::pair<int, std::array<std::int64_t, 17>>, std::vector<LayerPrice>>
       layer_prices_;  ///< [stack; work, groups, recomputation, context kind]
-  Memo<std::pair<int, std::array<std::int64_t, 5>>, std::vector<LayerState>>
+  Memo<std::pair<int, std::array<std::int64_t, 6>>, std::vector<LayerState>>
       layer_states_;  ///< [stack; degrees and shards]
   Memo<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
-  using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
+  using MemoryKey = std::array<std::int64_t, 8>;  ///< whether there are stages, work and recomputation
   Memo<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
   Memo<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
   Memo<std::pair<int, MemoryKey>, std::vector<FrameworkFootprint>> framework_footprints_;

@@ -48,7 +48,7 @@ class PairComparison {
       if (!between) break;  // one of both runs on either side of a gap: the crossing is in the gap
       (between->faster == below.faster ? below : above) = *between;
     }
-    return {.value = above.value, .faster_below = below.faster, .faster_above = above.faster};
+    return {.below = below.value, .value = above.value, .faster_below = below.faster, .faster_above = above.faster};
   }
 
  private:
@@ -107,7 +107,7 @@ BreakEven break_even(const Plan& plan, const Variation& two, const FigureRange& 
         fmt::format("{} from {} to {}: at no value do both plans of {} run: give another range, or search "
                     "the layout of each anew",
                     range.key, range.low, range.high, two.key));
-  BreakEven answer{.faster_at_low = compared.front().faster};
+  BreakEven answer{.compared = compared.size(), .faster_at_low = compared.front().faster};
   for (std::size_t i = 1; i < compared.size(); ++i)
     if (compared[i].faster != compared[i - 1].faster)
       answer.crossings.push_back(pair.crossing(compared[i - 1], compared[i]));

@@ -25,12 +25,14 @@ struct FigureRange {
 FigureRange parse_figure_range(std::string_view text);
 
 struct Crossing {
-  double value = 0;              ///< least value found at which the order of the two is another than just below
+  double below = 0;              ///< largest value found at which the order is still that of below
+  double value = 0;              ///< least value found at which the order of the two is another
   std::size_t faster_below = 0;  ///< index of the variation's value
   std::size_t faster_above = 0;
 };
 
 struct BreakEven {
+  std::size_t compared = 0;         ///< values at which both plans run, of those that were tried first
   std::size_t faster_at_low = 0;    ///< index of the variation's value; of the first value that both run at
   std::vector<Crossing> crossings;  ///< ascending
 };

@@ -16,12 +16,16 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
   const auto undivided = [&](std::int64_t size, std::string_view what) {
     return fmt::format("tp={} does not divide the {} {}: give a divisor of {}", layout.tensor, size, what, size);
   };
-  if (model.mamba2 && model.mamba2->groups % layout.tensor != 0)
-    return undivided(model.mamba2->groups, "groups of heads that share B and C");
+  if (const auto* mamba2 = std::get_if<Mamba2Mixer>(&model.states); mamba2 && mamba2->groups % layout.tensor != 0)
+    return undivided(mamba2->groups, "groups of heads that share B and C");
+  if (const auto* mamba = std::get_if<MambaMixer>(&model.states); mamba && mamba->channels % layout.tensor != 0)
+    return undivided(mamba->channels, "channels of the state mixer");
+  if (const auto* net = std::get_if<DeltaNetMixer>(&model.states); net && net->key_heads % layout.tensor != 0)
+    return undivided(net->key_heads, "key heads of the delta net");
   if (model.heads % layout.tensor != 0) return undivided(model.heads, "heads");
   if (model.kv_heads % layout.tensor != 0) return undivided(model.kv_heads, "kv heads");
-  const bool has_mlp = model.experts == 0 || model.dense_layers > 0 || model.experts_every > 1;
-  if (has_mlp && model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
+  if (has_part(model, &LayerParts::mlp) && model.ffn % layout.tensor != 0)
+    return undivided(model.ffn, "feed-forward channels");
   if (model.experts > 0 && !training.stack) {
     if (model.expert_ffn % layout.tensor != 0) return undivided(model.expert_ffn, "channels of an expert");
     if (model.shared_ffn % layout.tensor != 0) return undivided(model.shared_ffn, "channels of the shared expert");
@@ -124,7 +128,7 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
 
 std::optional<std::string> context_conflict(const ModelSpec& model, const TrainingSpec& training,
                                             const Layout& layout) {
-  if (model.mamba2 && layout.context > 1)
+  if (model.states.index() > 0 && layout.context > 1)
     return fmt::format("cp={} divides sequences, and the states of {} pass from token to token: give cp=1",
                        layout.context, model.name);
   if (layout.context_kind != ContextKind::kOfStack) {

@@ -86,7 +86,7 @@ std::string stack_name(const TrainingSpec& training) {
 WhatIfRow evaluated_row(Pricing& pricing, Plan plan, const WhatIfOptions& options) {
   Evaluation evaluation =
       evaluate(pricing, plan, std::nullopt, {.simulation = {.record_timeline = false}, .network = NetworkOptions{}});
-  if (evaluation.exists) plan.training = pricing.training_in(plan.layout);
+  plan.training = pricing.training_in(plan.layout);
   WhatIfRow row{
       .layout = plan.layout, .stack = stack_name(plan.training), .infeasible = std::move(evaluation.infeasible)};
   if (row.infeasible.empty()) row.prediction = prediction_of(evaluation);
@@ -96,7 +96,10 @@ WhatIfRow evaluated_row(Pricing& pricing, Plan plan, const WhatIfOptions& option
 
 WhatIfRow replanned_row(Pricing& pricing, const LayoutRequest& fixed, const WhatIfOptions& options) {
   SearchResult found = search_layouts(pricing, fixed, {.keep = 1});
-  if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
+  if (found.ranked.empty())
+    return {.layout = layout_of(fixed),
+            .stack = stack_name(pricing.training_in(layout_of(fixed))),
+            .infeasible = std::move(found.infeasible)};
   const Plan best = plan_of(pricing, found.ranked.front(), std::nullopt);
   WhatIfRow row{.layout = best.layout, .stack = stack_name(best.training), .prediction = best.prediction};
   add_intervals(row, best, options);

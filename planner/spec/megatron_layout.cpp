@@ -72,8 +72,11 @@ class Unroller {
 std::vector<int> split_of_megatron_layout(std::string_view text) {
   std::string letters = Unroller(text).all();
   if (letters.ends_with('|')) letters.pop_back();  // it closes the last stage
+  std::size_t modules = 0;
+  while (letters.size() > modules + 1 && letters[letters.size() - 2 - modules] == 'm') ++modules;
+  if (letters.ends_with('L')) letters.erase(letters.size() - 1 - modules, modules);
   if (letters.find('m') != std::string::npos)
-    refuse(text, "layers of multi-token prediction (m) are not priced: leave them out");
+    refuse(text, "modules of multi-token prediction (m) are priced before the loss alone: write them before L");
   const bool framed = letters.size() > 1 && letters.front() == 'E' && letters.back() == 'L';
   if (!framed || std::ranges::count(letters, 'E') != 1 || std::ranges::count(letters, 'L') != 1)
     refuse(text, "it begins with the embedding and ends with the loss: write E in front and L at the end, once");
@@ -85,7 +88,7 @@ std::vector<int> split_of_megatron_layout(std::string_view text) {
   return split;
 }
 
-std::string megatron_layout(const std::vector<int>& split) {
+std::string megatron_layout(const std::vector<int>& split, std::int64_t mtp_modules) {
   const auto layers = [](int count) {
     return count < 3 ? std::string(static_cast<std::size_t>(count), 't') : fmt::format("t*{}", count);
   };
@@ -98,7 +101,8 @@ std::string megatron_layout(const std::vector<int>& split) {
     text += end - part > 1 ? fmt::format("({}|)*{}", stage, end - part) : layers(split[part]) + "|";
     part = end;
   }
-  return text + (split.size() > 1 ? layers(split.back()) : "") + "L";
+  return text + (split.size() > 1 ? layers(split.back()) : "") +
+         std::string(static_cast<std::size_t>(mtp_modules), 'm') + "L";
 }
 
 }}  // namespace plumb::planner

@@ -1,8 +1,11 @@
 #include "planner/spec/model_spec.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/state_mixer_json.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
@@ -31,16 +34,18 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
 
 void read_experts(StrictObject& object, ModelSpec& model) {
   model.experts = size_of(object, "experts", 0, kLargestWidth);
-  for (const std::string_view key :
-       {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "experts_every", "renormalised",
-        "capacity_factor", "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
+  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "renormalised", "capacity_factor",
+                                     "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
     object.has(key);
+  if (model.pattern.empty()) object.has("dense_layers"), object.has("experts_every");
   if (model.experts == 0) return;
   model.experts_per_token = width(object, "experts_per_token");
   model.expert_ffn = width(object, "expert_ffn");
   model.shared_ffn = object.has("shared_ffn") ? size_of(object, "shared_ffn", 0, kLargestWidth) : 0;
-  model.dense_layers = object.non_negative_integer_or("dense_layers", 0);
-  model.experts_every = width_or(object, "experts_every", 1);
+  if (model.pattern.empty()) {
+    model.dense_layers = object.non_negative_integer_or("dense_layers", 0);
+    model.experts_every = width_or(object, "experts_every", 1);
+  }
   model.renormalised = object.boolean_or("renormalised", true);
   if (object.has("capacity_factor")) model.capacity_factor = object.non_negative_number("capacity_factor");
   if (object.has("balance_loss")) model.balance_loss = object.non_negative_number("balance_loss");
@@ -69,30 +74,11 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
 }
 
-Mamba2Layer mamba2_block(const nlohmann::json& json, const std::string& place, const ModelSpec& model) {
-  StrictObject object(json, place);
-  Mamba2Layer block{.hidden = model.hidden, .norm_epsilon = model.norm_epsilon};
-  block.heads = width(object, "heads");
-  block.head_size = width(object, "head_size");
-  block.state_size = width(object, "state_size");
-  block.groups = width_or(object, "groups", block.groups);
-  if (block.heads % block.groups != 0) {
-    object.fail("groups", fmt::format("{} does not divide the {} heads: each group of heads shares B and C",
-                                      block.groups, block.heads));
-  }
-  block.taps = width_or(object, "taps", block.taps);
-  block.chunk = width_or(object, "chunk", block.chunk);
-  block.linear_bias = object.boolean_or("linear_bias", false);
-  block.convolution_bias = object.boolean_or("convolution_bias", true);
-  object.finish();
-  return block;
-}
-
 /// Keys that `plumb models` shows beside the sizes; the last two belong to graphs.
 constexpr const char* kParameters = "parameters";
 constexpr const char* kForward = "forward_gflops";
 constexpr const char* kNodes = "layers";
-constexpr const char* kMamba2 = "mamba2";
+constexpr const char* kPattern = "pattern";
 
 ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
   ModelSpec model{.graph = layer_graph_from_json(json, place)};
@@ -116,20 +102,20 @@ void read_frame(StrictObject& object, ModelSpec& model) {
   model.tied_embeddings = object.boolean_or("tied_embeddings", false);
 }
 
-ModelSpec mamba2_model(const nlohmann::json& json, const std::string& place) {
-  StrictObject object(json, place);
-  ModelSpec model;
-  read_frame(object, model);
-  object.has(kMamba2);
-  model.mamba2 = mamba2_block(json.at(kMamba2), place + ", " + kMamba2, model);
-  object.finish();
-  return model;
+/// Reads the period of the layers' kinds.
+void read_pattern(StrictObject& object, const std::string& place, ModelSpec& model) {
+  model.pattern = layer_pattern(object.text(kPattern), place + ", " + kPattern);
+  const std::int64_t period = std::ssize(model.pattern);
+  if (model.layers % period != 0)
+    object.fail(kPattern, fmt::format("its {} layers do not divide the {} layers: give a period that does, or all",
+                                      period, model.layers));
+  if (has_part(model, &LayerParts::states) != (model.states.index() > 0))
+    object.fail(kPattern, model.states.index() > 0
+                              ? "no layer has the state mixer: give one an M, or leave the mixer out"
+                              : "M is a state mixer: give its sizes under mamba2, mamba or delta_net");
 }
 
-ModelSpec transformer_model(const nlohmann::json& json, const std::string& place) {
-  StrictObject object(json, place);
-  ModelSpec model;
-  read_frame(object, model);
+void read_attention(StrictObject& object, ModelSpec& model) {
   model.heads = width(object, "heads");
   model.kv_heads = width_or(object, "kv_heads", model.heads);
   if (model.heads % model.kv_heads != 0) {
@@ -141,18 +127,11 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
                                          model.heads, model.hidden));
   }
   model.head_size = width_or(object, "head_size", model.hidden / model.heads);
-  model.ffn = width(object, "ffn");
-  model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
-  if (object.has("norm")) {
-    model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
-  }
-  if (object.has("mlp")) {
-    model.mlp = object.choice("mlp", {"swiglu", "gelu"}) == "gelu" ? MlpKind::kGelu : MlpKind::kSwiglu;
-  }
-  model.exact_gelu = object.boolean_or("exact_gelu", false);
-  model.qkv_bias = object.boolean_or("qkv_bias", false);
-  model.linear_bias = object.boolean_or("linear_bias", false);
-  model.parallel_residual = object.boolean_or("parallel_residual", false);
+  model.output_gate = object.boolean_or("output_gate", false);
+}
+
+/// Reads the positions that attention sees, and what it sees of the past.
+void read_positions(StrictObject& object, ModelSpec& model) {
   model.rotary_size = object.non_negative_integer_or("rotary_size", model.positions > 0 ? 0 : model.head_size);
   if (model.rotary_size > model.head_size || model.rotary_size % 2 != 0) {
     object.fail("rotary_size", fmt::format("{} is no even number of channels of a head of {}: give 0 to {}",
@@ -166,56 +145,103 @@ ModelSpec transformer_model(const nlohmann::json& json, const std::string& place
   }
   model.sinks = object.boolean_or("sinks", false);
   if (object.has("attention_softcap")) model.attention_softcap = object.non_negative_number("attention_softcap");
+}
+
+/// Reads what the parts of all blocks have in common.
+void read_blocks(StrictObject& object, ModelSpec& model) {
+  model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
+  if (object.has("norm")) {
+    model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
+  }
+  if (object.has("mlp")) {
+    model.mlp = object.choice("mlp", {"swiglu", "gelu"}) == "gelu" ? MlpKind::kGelu : MlpKind::kSwiglu;
+  }
+  model.exact_gelu = object.boolean_or("exact_gelu", false);
+  model.qkv_bias = object.boolean_or("qkv_bias", false);
+  model.linear_bias = object.boolean_or("linear_bias", false);
+  model.parallel_residual = object.boolean_or("parallel_residual", false);
+}
+
+ModelSpec decoder_model(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  ModelSpec model;
+  read_frame(object, model);
+  model.states = state_mixer_from_json(json, object, place);
+  if (object.has(kPattern)) read_pattern(object, place, model);
+  if (model.states.index() > 0 && model.pattern.empty()) {
+    object.finish();
+    return model;
+  }
+  const bool has_attention = has_part(model, &LayerParts::attention);
+  if (has_attention) read_attention(object, model);
+  if (model.pattern.empty() || has_part(model, &LayerParts::mlp)) model.ffn = width(object, "ffn");
+  read_blocks(object, model);
+  if (has_attention) read_positions(object, model);
   if (object.has("logit_softcap")) model.logit_softcap = object.non_negative_number("logit_softcap");
   if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
   if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
   if (object.has("experts")) read_experts(object, model);
-  if (object.has("kv_rank")) read_latent_attention(object, model);
+  if (!model.pattern.empty() && has_part(model, &LayerParts::experts) != (model.experts > 0))
+    object.fail(kPattern, model.experts > 0 ? "no layer has the experts: give one an E, or leave experts out"
+                                            : "E is a layer of experts: give their number under experts");
+  if (object.has("mtp_modules")) model.mtp_modules = size_of(object, "mtp_modules", 0, kLargestLayers);
+  if (has_attention && object.has("kv_rank")) read_latent_attention(object, model);
   object.finish();
   return model;
 }
 
-bool has_experts(const ModelSpec& model, std::int64_t index) {
-  return model.experts > 0 && index >= model.dense_layers && (index + 1) % model.experts_every == 0;
+LayerParts parts_of(const ModelSpec& model, std::int64_t index) {
+  if (!model.pattern.empty()) return model.pattern[static_cast<std::size_t>(index % std::ssize(model.pattern))];
+  if (model.states.index() > 0) return {.states = true};
+  const bool experts = model.experts > 0 && index >= model.dense_layers && (index + 1) % model.experts_every == 0;
+  return {.attention = true, .mlp = !experts, .experts = experts};
+}
+
+void set_attention(const ModelSpec& model, std::int64_t index, TransformerLayer& layer) {
+  layer.heads = model.heads;
+  layer.kv_heads = model.kv_heads;
+  layer.head_size = model.head_size;
+  layer.qkv_bias = model.qkv_bias;
+  layer.rotary_size = model.rotary_size;
+  layer.rope_theta = model.rope_theta;
+  const bool sees_all = model.full_attention_every > 0 && (index + 1) % model.full_attention_every == 0;
+  layer.window = sees_all ? 0 : model.window;
+  layer.query_rank = model.query_rank;
+  layer.kv_rank = model.kv_rank;
+  layer.value_size = model.value_size;
+  layer.sinks = model.sinks;
+  layer.attention_softcap = model.attention_softcap;
+  layer.output_gate = model.output_gate;
+}
+
+void set_experts(const ModelSpec& model, TransformerLayer& layer) {
+  layer.experts = model.experts;
+  layer.experts_per_token = model.experts_per_token;
+  layer.expert_ffn = model.expert_ffn;
+  layer.shared_ffn = model.shared_ffn;
+  layer.renormalised = model.renormalised;
+  layer.capacity_factor = model.capacity_factor;
+  layer.balance_loss = model.balance_loss;
+  layer.router = model.router;
+  layer.router_bias = model.router_bias;
+  layer.selection_bias = model.selection_bias;
+  layer.expert_bias = model.expert_bias;
 }
 
 Layer block_of(const ModelSpec& model, std::int64_t index) {
-  if (model.mamba2) return *model.mamba2;
+  const LayerParts parts = parts_of(model, index);
   TransformerLayer layer{.hidden = model.hidden,
-                         .heads = model.heads,
-                         .kv_heads = model.kv_heads,
-                         .head_size = model.head_size,
-                         .ffn = model.ffn,
                          .norm = model.norm,
                          .mlp = model.mlp,
                          .exact_gelu = model.exact_gelu,
-                         .qkv_bias = model.qkv_bias,
                          .linear_bias = model.linear_bias,
                          .parallel_residual = model.parallel_residual,
-                         .rotary_size = model.rotary_size,
-                         .rope_theta = model.rope_theta,
-                         .window = model.window,
                          .norm_epsilon = model.norm_epsilon,
-                         .query_rank = model.query_rank,
-                         .kv_rank = model.kv_rank,
-                         .value_size = model.value_size,
-                         .sinks = model.sinks,
-                         .attention_softcap = model.attention_softcap,
                          .dropout = model.dropout};
-  if (has_experts(model, index)) {
-    layer.experts = model.experts;
-    layer.experts_per_token = model.experts_per_token;
-    layer.expert_ffn = model.expert_ffn;
-    layer.shared_ffn = model.shared_ffn;
-    layer.renormalised = model.renormalised;
-    layer.capacity_factor = model.capacity_factor;
-    layer.balance_loss = model.balance_loss;
-    layer.router = model.router;
-    layer.router_bias = model.router_bias;
-    layer.selection_bias = model.selection_bias;
-    layer.expert_bias = model.expert_bias;
-  }
-  if (model.full_attention_every > 0 && (index + 1) % model.full_attention_every == 0) layer.window = 0;
+  if (parts.attention) set_attention(model, index, layer);
+  if (parts.states) layer.states = model.states;
+  if (parts.mlp || (parts.experts && model.pattern.empty())) layer.ffn = model.ffn;
+  if (parts.experts) set_experts(model, layer);
   return layer;
 }
 
@@ -229,25 +255,18 @@ HeadLayer head_of(const ModelSpec& model, std::int64_t rows) {
           .logit_softcap = model.logit_softcap};
 }
 
-nlohmann::ordered_json mamba2_json(const ModelSpec& model) {
-  const Mamba2Layer& block = *model.mamba2;
-  return {{"name", model.name},
-          {"source", model.source},
-          {"layers", model.layers},
-          {"hidden", model.hidden},
-          {"vocab", model.vocab},
-          {"sequence", model.sequence},
-          {"norm_epsilon", model.norm_epsilon},
-          {"tied_embeddings", model.tied_embeddings},
-          {kMamba2,
-           {{"heads", block.heads},
-            {"head_size", block.head_size},
-            {"state_size", block.state_size},
-            {"groups", block.groups},
-            {"taps", block.taps},
-            {"chunk", block.chunk},
-            {"linear_bias", block.linear_bias},
-            {"convolution_bias", block.convolution_bias}}}};
+/// Returns the form of a model whose layers are a state mixer alone.
+nlohmann::ordered_json states_json(const ModelSpec& model) {
+  nlohmann::ordered_json json{{"name", model.name},
+                              {"source", model.source},
+                              {"layers", model.layers},
+                              {"hidden", model.hidden},
+                              {"vocab", model.vocab},
+                              {"sequence", model.sequence},
+                              {"norm_epsilon", model.norm_epsilon},
+                              {"tied_embeddings", model.tied_embeddings}};
+  add_state_mixer(json, model.states);
+  return json;
 }
 
 void add_experts(nlohmann::ordered_json& json, const ModelSpec& model) {
@@ -255,7 +274,7 @@ void add_experts(nlohmann::ordered_json& json, const ModelSpec& model) {
   json["experts_per_token"] = model.experts_per_token;
   json["expert_ffn"] = model.expert_ffn;
   json["shared_ffn"] = model.shared_ffn;
-  json["dense_layers"] = model.dense_layers;
+  if (model.pattern.empty()) json["dense_layers"] = model.dense_layers;
   if (model.experts_every > 1) json["experts_every"] = model.experts_every;
   json["renormalised"] = model.renormalised;
   if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
@@ -280,6 +299,22 @@ std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multi
   return layers;
 }
 
+std::vector<LayerParts> layer_parts(const ModelSpec& model) {
+  std::vector<LayerParts> parts;
+  if (model.graph) return parts;
+  for (std::int64_t index = 0; index < model.layers; ++index) parts.push_back(parts_of(model, index));
+  return parts;
+}
+
+bool has_part(const ModelSpec& model, bool LayerParts::*part) {
+  if (model.graph) return false;
+  if (!model.pattern.empty()) return std::ranges::any_of(model.pattern, part);
+  const bool states = model.states.index() > 0;
+  const bool mlp = model.experts == 0 || model.dense_layers > 0 || model.experts_every > 1;
+  const LayerParts any{.attention = !states, .states = states, .mlp = !states && mlp, .experts = model.experts > 0};
+  return any.*part;
+}
+
 bool has_sequence(const ModelSpec& model) {
   return !model.graph || model.graph->sizes.contains("sequence");
 }
@@ -288,16 +323,24 @@ std::int64_t model_parameter_count(const ModelSpec& model) {
   if (model.graph) return parameter_count(graph_nodes(*model.graph));
   std::int64_t count = model.tied_embeddings ? -model.vocab * model.hidden : 0;
   for (const Layer& layer : model_layers(model)) count += parameter_count(layer);
-  return count;
+  if (model.mtp_modules == 0) return count;
+  return count + model.mtp_modules * (mtp_frame_parameters(model) + parameter_count(block_of(model, model.layers - 1)));
+}
+
+std::int64_t mtp_frame_parameters(const ModelSpec& model) {
+  const std::int64_t norm = model.norm == NormKind::kLayerNorm ? 2 * model.hidden : model.hidden;
+  return 2 * model.hidden * model.hidden + 3 * norm;
 }
 
 std::int64_t active_parameter_count(const ModelSpec& model) {
   std::int64_t count = model_parameter_count(model);
   if (model.experts == 0) return count;
-  for (const Layer& layer : model_layers(model)) {
+  const auto idle = [&](const Layer& layer) {
     const std::int64_t routed = expert_parameter_count(layer);
-    count -= routed - routed / model.experts * model.experts_per_token;
-  }
+    return routed - routed / model.experts * model.experts_per_token;
+  };
+  for (const Layer& layer : model_layers(model)) count -= idle(layer);
+  if (model.mtp_modules > 0) count -= model.mtp_modules * idle(block_of(model, model.layers - 1));
   return count;
 }
 
@@ -327,10 +370,7 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   };
   take(kParameters);
   if (is_graph) take(kForward), take(kNodes);
-  const bool is_mamba2 = sizes.is_object() && sizes.contains(kMamba2);
-  ModelSpec model = is_graph    ? graph_model(sizes, place)
-                    : is_mamba2 ? mamba2_model(sizes, place)
-                                : transformer_model(sizes, place);
+  ModelSpec model = is_graph ? graph_model(sizes, place) : decoder_model(sizes, place);
   if (shown.empty()) return model;
   const nlohmann::json figures = shown_figures(model);
   for (const auto& [key, value] : shown.items()) {
@@ -346,34 +386,41 @@ ModelSpec parse_model(std::string_view text, const std::string& file) {
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {
   if (model.graph) return nlohmann::ordered_json::parse(model.graph->definition);
-  if (model.mamba2) return mamba2_json(model);
-  nlohmann::ordered_json json{{"name", model.name},
-                              {"source", model.source},
-                              {"layers", model.layers},
-                              {"hidden", model.hidden},
-                              {"heads", model.heads},
-                              {"kv_heads", model.kv_heads},
-                              {"head_size", model.head_size},
-                              {"ffn", model.ffn},
-                              {"vocab", model.vocab},
-                              {"sequence", model.sequence},
-                              {"positions", model.positions},
-                              {"norm", model.norm == NormKind::kRmsNorm ? "rms" : "layer"},
-                              {"norm_epsilon", model.norm_epsilon},
-                              {"mlp", model.mlp == MlpKind::kSwiglu ? "swiglu" : "gelu"},
-                              {"exact_gelu", model.exact_gelu},
-                              {"qkv_bias", model.qkv_bias},
-                              {"linear_bias", model.linear_bias},
-                              {"parallel_residual", model.parallel_residual},
-                              {"rotary_size", model.rotary_size},
-                              {"rope_theta", model.rope_theta},
-                              {"window", model.window},
-                              {"tied_embeddings", model.tied_embeddings}};
+  if (model.states.index() > 0 && model.pattern.empty()) return states_json(model);
+  const bool attends = has_part(model, &LayerParts::attention);
+  nlohmann::ordered_json json{
+      {"name", model.name}, {"source", model.source}, {"layers", model.layers}, {"hidden", model.hidden}};
+  if (attends) {
+    json["heads"] = model.heads;
+    json["kv_heads"] = model.kv_heads;
+    json["head_size"] = model.head_size;
+  }
+  if (model.ffn > 0) json["ffn"] = model.ffn;
+  json["vocab"] = model.vocab;
+  json["sequence"] = model.sequence;
+  json["positions"] = model.positions;
+  json["norm"] = model.norm == NormKind::kRmsNorm ? "rms" : "layer";
+  json["norm_epsilon"] = model.norm_epsilon;
+  json["mlp"] = model.mlp == MlpKind::kSwiglu ? "swiglu" : "gelu";
+  json["exact_gelu"] = model.exact_gelu;
+  json["qkv_bias"] = model.qkv_bias;
+  json["linear_bias"] = model.linear_bias;
+  json["parallel_residual"] = model.parallel_residual;
+  if (attends) {
+    json["rotary_size"] = model.rotary_size;
+    json["rope_theta"] = model.rope_theta;
+    json["window"] = model.window;
+  }
+  json["tied_embeddings"] = model.tied_embeddings;
+  if (!model.pattern.empty()) json[kPattern] = layer_pattern_text(model.pattern);
+  add_state_mixer(json, model.states);
+  if (model.output_gate) json["output_gate"] = true;
   if (model.full_attention_every > 0) json["full_attention_every"] = model.full_attention_every;
   if (model.sinks) json["sinks"] = true;
   if (model.attention_softcap > 0) json["attention_softcap"] = model.attention_softcap;
   if (model.logit_softcap > 0) json["logit_softcap"] = model.logit_softcap;
   if (model.dropout > 0) json["dropout"] = model.dropout;
+  if (model.mtp_modules > 0) json["mtp_modules"] = model.mtp_modules;
   if (model.experts > 0) add_experts(json, model);
   if (model.kv_rank > 0) {
     json["kv_rank"] = model.kv_rank;

@@ -16,6 +16,7 @@
 
 #include "kernels/layer.h"
 #include "planner/graph/layer_graph.h"
+#include "planner/spec/layer_pattern.h"
 
 namespace plumb { inline namespace planner {
 
@@ -67,9 +68,16 @@ struct ModelSpec {
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;
-  /// Every block is Mamba-2's, of the model's `hidden` channels, and has no attention and no MLP: heads, kv_heads,
-  /// head_size and ffn are 0.
-  std::optional<Mamba2Layer> mamba2;
+  bool output_gate = false;
+  /// Mixes tokens in the layers that have no attention, or beside it. Without a pattern all layers are it alone, and
+  /// heads, kv_heads, head_size and ffn are 0.
+  StateMixer states;
+  /// Modules of multi-token prediction behind the last layer (DeepSeek-AI 2024, 2412.19437, section 2.2). A module norms
+  /// the stream and the next token's embedding, projects both to the stream's width, passes a block like the model's
+  /// last, and predicts one token more with a norm of its own and the model's tables.
+  std::int64_t mtp_modules = 0;
+  /// Parts of the layers of a period (spec/layer_pattern.h); empty: all have attention, and an MLP or experts.
+  std::vector<LayerParts> pattern;
   /// A graph replaces the sizes above. Only `layers`, the number of its nodes, and `sequence` (1 where a sample is no
   /// sequence) are set beside it.
   std::optional<LayerGraph> graph;
@@ -86,8 +94,18 @@ inline constexpr std::int64_t kOwnVocabMultiple = 64;
 /// `vocab_multiple` rows. Returns a graph's layers in order if the executor runs the graph, and none otherwise.
 std::vector<Layer> model_layers(const ModelSpec& model, std::int64_t vocab_multiple = 1);
 
+/// Returns what each layer is made of; nothing for a graph.
+std::vector<LayerParts> layer_parts(const ModelSpec& model);
+
+/// Returns true if a layer of that part is among the model's: has_part(model, &LayerParts::mlp).
+bool has_part(const ModelSpec& model, bool LayerParts::*part);
+
 /// Returns the number of trained parameters; a tied table counts once.
 std::int64_t model_parameter_count(const ModelSpec& model);
+
+/// Returns the parameters of one module of multi-token prediction besides its block and the model's tables: its
+/// projection and three norms.
+std::int64_t mtp_frame_parameters(const ModelSpec& model);
 
 /// Returns the number of parameters that a token meets: of the routed experts, only those that its router picks.
 std::int64_t active_parameter_count(const ModelSpec& model);
@@ -98,10 +116,12 @@ bool has_sequence(const ModelSpec& model);
 /// The JSON form of a graph is in graph/layer_graph.h. That of a transformer has every member by its name here ("norm":
 /// "rms" or "layer", "mlp": "gelu" or "swiglu", "router": "softmax" or "sigmoid"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
 /// `rotary_size` is head_size unless there are learned positions, and the other optional keys are as above. `experts`
-/// needs experts_per_token and expert_ffn, `kv_rank` a value_size. "mamba2" is an object of the sizes of its block by
-/// their names in kernels/layer.h; it stands in the place of all keys of attention, MLP and experts. Reading throws SpecError with the place: an unknown
-/// or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size
-/// above head_size or odd, heads that Mamba-2's groups do not divide, more experts a token than there are, more dense layers than layers. The figures of
+/// needs experts_per_token and expert_ffn, `kv_rank` a value_size. `pattern` is the text of spec/layer_pattern.h; the keys
+/// of attention, MLP and experts stand beside it where it names them, and a state mixer (spec/state_mixer_json.h) where
+/// it has an M. A mixer without a pattern stands in the place of all of them. Reading throws SpecError with the place: an
+/// unknown or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a
+/// rotary_size above head_size or odd, a pattern that does not divide the layers or lacks the sizes of its parts, more
+/// experts a token than there are, more dense layers than layers. The figures of
 /// shown_figures() may stand beside the sizes, and are refused where they do not follow from them.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);

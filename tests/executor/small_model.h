@@ -109,8 +109,29 @@ inline std::vector<Layer> latent_model() {
 }
 
 /// Returns a block of Mamba-2 in two groups of two heads.
-inline Mamba2Layer mamba2_block() {
-  return {.hidden = 16, .heads = 4, .head_size = 6, .state_size = 5, .groups = 2, .taps = 3, .chunk = 3};
+inline Mamba2Mixer mamba2_mixer() {
+  return {.heads = 4, .head_size = 6, .state_size = 5, .groups = 2, .taps = 3, .chunk = 3};
+}
+inline TransformerLayer mamba2_block() {
+  return {.hidden = 16, .states = mamba2_mixer()};
+}
+
+/// Returns blocks as Nemotron-H and Falcon-H1 have them: Mamba-2 alone, an MLP alone, both mixers beside each other with an
+/// MLP, attention alone, Mamba-2 with an MLP, and Mamba-2 with experts.
+inline std::vector<TransformerLayer> hybrid_blocks() {
+  TransformerLayer mlp = llama_block(), beside = llama_block(), attention = llama_block(), with_mlp = llama_block(),
+                   with_experts = mixtral_block();
+  for (TransformerLayer* block : {&mlp, &with_mlp, &with_experts}) block->heads = block->kv_heads = 0;
+  attention.ffn = 0;
+  for (TransformerLayer* block : {&beside, &with_mlp, &with_experts}) block->states = mamba2_mixer();
+  return {mamba2_block(), mlp, beside, attention, with_mlp, with_experts};
+}
+
+inline std::vector<Layer> hybrid_model() {
+  std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
+  for (const TransformerLayer& block : hybrid_blocks()) model.emplace_back(block);
+  model.emplace_back(HeadLayer{.vocab = kVocab, .hidden = 16});
+  return model;
 }
 
 /// Returns an embedding, blocks of Mamba-2 with one like Llama's among them, and a head.

@@ -46,6 +46,31 @@ class Budgets(CommandLineTest):
         self.assertIn("Young", text)
         self.assertIn("simulated interruptions (seed 1)", text)
 
+    def test_a_plan_is_billed_as_it_is(self):
+        path = self.folder / "plan.json"
+        self.done("plan", *QUESTION[1:2], "h100:16", *QUESTION[3:], "-o", path)
+        row, = self.json("budget", path, "--tokens", 1e12, "--price", 2)["rows"]
+        self.assertEqual(row["devices"], 16)
+        self.assertAlmostEqual(row["step_time_s"], self.json("simulate", path)["step_time_s"], places=6)
+        self.assertAlmostEqual(row["usd"], 2 * row["device_hours"], delta=1e-6 * row["usd"])
+        self.refused(2, "budget", path, "--tokens", 1e12, "--devices", 16, says=["--devices"])
+        self.refused(2, "budget", path, "--tokens", 1e12, "--seq", 4096, says=["in the plan already"])
+
+    def test_a_file_of_the_users_own_rates_stands_in_the_place_of_a_preset(self):
+        own = {"name": "ours", "source": "our own pager, 2025", "observed": {"devices": 64, "days": 100},
+               "interruptions": {"GPU": 8}, "restart_min": {"value": 5, "source": "our runbook"},
+               "repair_hours": {"value": 12, "source": "our vendor"},
+               "storage_gb_per_s_per_node": {"value": 1, "source": "our filer"}}
+        path = self.write("ours.json", json.dumps(own))
+        row = self.json(*SMALL, "--tokens", 1e12, "--failures", path)["rows"][0]
+        self.assertAlmostEqual(row["mean_time_between_interruptions_s"], 100 * 86400 * 64 / 8 / row["devices"], delta=1)
+        self.assertIn("our own pager", self.done(*SMALL, "--tokens", 1e12, "--failures", path))
+        for key, value, says in (("restart_min", {"value": -5, "source": "x"}, "restart_min"),
+                                 ("restart_min", 5, "source"), ("pager", 1, "pager")):
+            broken = self.write("broken.json", json.dumps(dict(own, **{key: value})))
+            self.refused(1, *SMALL, "--tokens", 1e12, "--failures", broken, says=["broken.json", says])
+        self.refused(2, *SMALL, "--tokens", 1e12, "--failures", "llama", says=["rsc-1", "a file"])
+
     def test_every_assumption_is_printed_with_its_source(self):
         text = self.done(*SMALL, "--tokens", 1e12, "--restart", 7, "--price", 2)
         for part in ("2407.21783", "7 min: --restart", "repaired", "GB/s of a checkpoint", "2 $", "105 W idle"):

@@ -275,7 +275,7 @@ class Advice(CommandLineTest):
         question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout", "pp=2")
         best = self.json(*question, "--split", "Et*17|t*15L")["best"]
         self.assertEqual((best["layout"]["split"], best["pipeline_model_parallel_layout"]), ([17, 15], "Et*17|t*15L"))
-        self.refused(2, *question, "--split", "Et*17|t*15,m,L", says=["multi-token prediction"])
+        self.refused(2, *question, "--split", "Et*17m|t*15L", says=["multi-token prediction"])
 
 
 class Presets(CommandLineTest):
@@ -489,7 +489,9 @@ class Planning(CommandLineTest):
                 rows = self.json("whatif", *question, "--vary", f"network.bandwidth_gb_per_s={value}")["rows"]
                 best = min(rows, key=lambda row: row["prediction"]["step_time_s"])
                 self.assertEqual(best["values"]["layout.pp"], crossing[fastest])
+            self.assertLess(crossing["below"], crossing["value"])
         self.assertTrue(found["crossings"])
+        self.assertEqual(found["compared"], 9)
         self.assertIn("is faster than", self.done("whatif", *question, "--break-even", "network.bandwidth_gb_per_s=50..100"))
         self.refused(2, "whatif", *question, "--break-even", "bandwidth", says=["KEY=LOW..HIGH"])
         self.refused(2, "whatif", self.llama_plan(), "--vary", "pp=1,2,4", "--break-even", "seq=512..1024", says=["give two"])

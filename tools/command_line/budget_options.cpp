@@ -14,8 +14,11 @@ namespace plumb { inline namespace tools {
 namespace {
 
 /// Refuses options that the rest of the question leaves without effect, and a question without anything given.
-void check_budget(const CLI::App&, const BudgetArguments& arguments) {
+void check_budget(const CLI::App& app, const BudgetArguments& arguments) {
   const AimArguments& aim = arguments.aim;
+  refuse_question_of_plan(app, arguments.question);
+  if (arguments.question.cluster.empty() && (!aim.devices.empty() || arguments.weak))
+    throw UsageError("a plan has its devices already: leave --devices and --weak away, or name a model and a cluster");
   if (aim.tokens <= 0 && aim.deadline_days <= 0 && arguments.money_usd <= 0)
     throw UsageError("nothing of the training is given: give --tokens, --deadline or --money, or several of them");
   if (arguments.weak && aim.devices.find('|') == std::string::npos)
@@ -37,7 +40,9 @@ void add_interruptions(CLI::App* verb, BudgetArguments& arguments) {
     return of(kGroup, verb->add_option(name, value, what));
   };
   add("--failures", arguments.failures,
-      "whose rates of failing components, restart, repair and storage are taken: llama-3, rsc-1, or none");
+      "whose rates of failing components, restart, repair and storage are taken: llama-3, rsc-1, a file of such "
+      "figures "
+      "with their sources, or none");
   add("--mtbf", arguments.mtbf_hours, "hours of one device between its failures, in place of those rates")
       ->check(above_zero());
   add("--restart", arguments.restart_minutes, "minutes from an interruption until the training goes on")
@@ -56,15 +61,12 @@ void add_budget(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<BudgetArguments>();
   CLI::App* verb = add_verb(app, chosen, "budget", "days, money, energy and failures of a training", arguments,
                             budget_verb, check_budget);
-  verb->add_option("model", arguments->question.model, "a preset, a file, or a Hugging Face folder")->required();
-  verb->add_option("cluster", arguments->question.cluster,
-                   "a preset with the most devices there may be (h100:1024), or several (h100:1024|b200:512)")
-      ->required();
-  add_question(verb, arguments->question);
-  verb->add_option(
-      "--devices", arguments->aim.devices,
-      "numbers of devices that are tried, as in 512|1024 (default: once and three times the powers of two, "
-      "up to the cluster's)");
+  add_plan_or_question(verb, arguments->plan, arguments->question);
+  verb->add_option("--devices", arguments->aim.devices,
+                   "of a cluster with the most devices there may be (h100:1024), or of several (h100:1024|b200:512): "
+                   "the numbers that "
+                   "are tried, as in 512|1024 (default: once and three times the powers of two, "
+                   "up to the cluster's)");
   add_money(verb, arguments->aim);
   verb->add_option("--money", arguments->money_usd, "dollars that the devices may cost")->check(above_zero());
   verb->add_flag("--weak", arguments->weak, "the batch grows with the devices, from that of the fewest");

@@ -138,6 +138,17 @@ CLI::Option* add_burst(CLI::App* app, double& burst_kib) {
       "all that a rank sends leaves by one card, a token bucket that lets so much pass at once after idling");
 }
 
+void refuse_question_of_plan(const CLI::App& app, const QuestionArguments& question) {
+  if (question.cluster.empty())
+    refuse_group(app, kOfQuestion, "is in the plan already: leave it away, or vary it with `plumb whatif`");
+}
+
+void add_plan_or_question(CLI::App* verb, std::string& plan, QuestionArguments& question) {
+  verb->add_option("plan_or_model", plan, "a plan file, or a model with a cluster behind it")->required();
+  verb->add_option("cluster", question.cluster, "a preset or a file");
+  add_question(verb, question);
+}
+
 void add_meshes(CLI::App* verb, std::string& meshes, std::string& reshard) {
   const auto add = [&](const std::string& name, auto& value, const std::string& what) {
     return of(kOfLinks, verb->add_option(name, value, what));

@@ -54,6 +54,12 @@ CLI::Option* add_json(CLI::App* app, bool& json);
 void add_html(CLI::App* app, std::string& file);
 void add_question(CLI::App* app, QuestionArguments& question);
 
+/// Adds a plan, or a model with its cluster, and the options of the latter.
+void add_plan_or_question(CLI::App* verb, std::string& plan, QuestionArguments& question);
+
+/// Refuses options of a question beside a plan, which has them already.
+void refuse_question_of_plan(const CLI::App& app, const QuestionArguments& question);
+
 /// Adds the options of tokens, deadline, price and power.
 void add_money(CLI::App* app, AimArguments& aim);
 

@@ -30,19 +30,6 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
   add("--topology", network.topology, "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
 
-/// Refuses options of a question beside a plan, which has them already.
-void refuse_question_of_plan(const CLI::App& app, const QuestionArguments& question) {
-  if (question.cluster.empty())
-    refuse_group(app, kOfQuestion, "is in the plan already: leave it away, or vary it with `plumb whatif`");
-}
-
-/// Adds a plan, or a model with its cluster, and the options of the latter.
-void add_plan_or_question(CLI::App* verb, std::string& plan, QuestionArguments& question) {
-  verb->add_option("plan_or_model", plan, "a plan file, or a model with a cluster behind it")->required();
-  verb->add_option("cluster", question.cluster, "a preset or a file");
-  add_question(verb, question);
-}
-
 void check_memory(const CLI::App& app, const MemoryArguments& arguments) {
   refuse_question_of_plan(app, arguments.question);
 }

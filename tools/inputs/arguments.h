@@ -64,11 +64,12 @@ struct PlanArguments {
 
 /// The tokens, days, money and devices of a training that are given, and what interrupts it.
 struct BudgetArguments {
+  std::string plan;  ///< a plan file, or a model whose cluster is in `question`
   QuestionArguments question;
   AimArguments aim;                  ///< devices, tokens, deadline_days, price_usd, power and pue
   double money_usd = 0;              ///< 0: not given, as below
   bool weak = false;                 ///< the batch grows with the devices
-  std::string failures = "llama-3";  ///< a preset of tools/specs/reliability, or none
+  std::string failures = "llama-3";  ///< a preset of tools/specs/reliability, a file, or none
   double mtbf_hours = 0;             ///< of one device, in place of the preset's components
   double restart_minutes = 0;        ///< in place of the preset's, as below
   double repair_hours = 0;

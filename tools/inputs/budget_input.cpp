@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "planner/search/evaluate_plan.h"
 #include "schedules/units.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/presets.h"
+#include "tools/io/files.h"
 #include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
@@ -16,14 +18,15 @@ namespace {
 
 constexpr const char* kNoFailures = "none";
 
-ReliabilitySpec reliability_preset(const std::string& name) {
+ReliabilitySpec named_reliability(const std::string& name) {
+  if (names_file(name)) return parse_reliability(read_text_file(name), name);
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
     if (preset.kind != Preset::Kind::kReliability) continue;
     if (preset.name == name || name == kNoFailures) return parse_reliability(preset.text, std::string(preset.name));
     names.emplace_back(preset.name);
   }
-  throw UsageError(fmt::format("--failures {}: give {} or {}", name, fmt::join(names, ", "), kNoFailures));
+  throw UsageError(fmt::format("--failures {}: give {}, {} or a file", name, fmt::join(names, ", "), kNoFailures));
 }
 
 /// Returns the numbers of devices that are tried where none are listed: divisors of a node, once and three times the
@@ -52,10 +55,20 @@ BudgetArguments of_devices(BudgetArguments arguments, int devices, int fewest) {
   return arguments;
 }
 
+/// Returns the step of a plan that the user has.
+PlannedSteps step_of_plan(const BudgetArguments& arguments) {
+  Plan plan = plan_input(arguments.plan);
+  plan.cluster = with_operation(plan.cluster, arguments.aim);
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  const Evaluation evaluation = evaluate(pricing, plan, std::nullopt, {.network = NetworkOptions{}});
+  if (!evaluation.exists) return {.infeasible = evaluation.infeasible};
+  return {.steps = {{.plan = plan, .step = budgeted_step(pricing, evaluation)}}};
+}
+
 }  // namespace
 
 ReliabilitySpec reliability_input(const BudgetArguments& arguments) {
-  ReliabilitySpec spec = reliability_preset(arguments.failures);
+  ReliabilitySpec spec = named_reliability(arguments.failures);
   if (arguments.failures == kNoFailures) {
     spec.components.clear();
     spec.name = kNoFailures;
@@ -84,10 +97,12 @@ BudgetLimits limits_input(const BudgetArguments& arguments) {
 }
 
 PlannedSteps planned_steps(const BudgetArguments& arguments) {
+  if (arguments.question.cluster.empty()) return step_of_plan(arguments);
   PlannedSteps planned;
   for (const std::string& cluster : listed(arguments.question.cluster)) {
     BudgetArguments of_cluster = arguments;
     of_cluster.question.cluster = cluster;
+    of_cluster.question.model = arguments.plan;
     const ClusterSpec most = cluster_input(cluster);
     const std::vector<int> counts =
         arguments.aim.devices.empty() ? usual_counts(most) : device_counts_of(arguments.aim, most);

@@ -28,10 +28,6 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-bool names_file(const std::string& name) {
-  return has_known_ending(name) || name.find('/') != std::string::npos;
-}
-
 /// Returns the preset of a kind that the name means, in any case or spelling. Throws InputError with the nearest name
 /// if there is none, and with all that may be meant if there are several.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
@@ -87,6 +83,10 @@ std::string model_path(const std::string& path) {
 }
 
 }  // namespace
+
+bool names_file(const std::string& name) {
+  return has_known_ending(name) || name.find('/') != std::string::npos;
+}
 
 ModelSpec model_input(const std::string& name_or_path) {
   if (const std::optional<OnnxName> onnx = onnx_name(name_or_path)) return onnx_input(*onnx);

@@ -12,6 +12,9 @@
 
 namespace plumb { inline namespace tools {
 
+/// Returns true for what is a file rather than a preset's name: it has a folder or a known ending.
+bool names_file(const std::string& name);
+
 /// Returns the model of a preset's name, of a file in Plumb's form, of a Hugging Face config.json (which has a
 /// "model_type"; the keys that are ignored are noted on stderr), of a folder with one, or of an ONNX file. Throws
 /// InputError if there is no such preset (with the

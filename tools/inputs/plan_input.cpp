@@ -43,23 +43,6 @@ std::string offload_text(const Layout& layout) {
       offload_name(layout.offload));
 }
 
-/// Returns the cluster with the price and the powers that the aim gives.
-ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim) {
-  OperatingSpec& operation = cluster.operation;
-  if (aim.price_usd > 0) operation.usd_per_device_hour = aim.price_usd;
-  if (aim.pue > 0) operation.pue = aim.pue;
-  if (aim.power.empty()) return cluster;
-  const std::size_t colon = aim.power.find(':');
-  const auto idle = whole_number<double>(aim.power.substr(0, colon));
-  const auto busy = colon == std::string::npos ? std::nullopt : whole_number<double>(aim.power.substr(colon + 1));
-  if (!idle || !busy || *idle < 0 || *busy <= 0 || *idle > *busy)
-    throw UsageError(
-        fmt::format("--power {}: give the watts of an idle and of a busy device, as in 100:700", aim.power));
-  operation.idle_watts = idle;
-  operation.busy_watts = busy;
-  return cluster;
-}
-
 /// Returns the settings by number of devices, of equal ones as they are listed.
 std::vector<Setting> settings_of(const QuestionArguments& asked, const AimArguments& aim, const ModelSpec& model) {
   std::vector<Setting> settings;
@@ -128,6 +111,22 @@ std::string why_no_rows(const SettingsResult& found, const SettingsOptions& want
 }
 
 }  // namespace
+
+ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim) {
+  OperatingSpec& operation = cluster.operation;
+  if (aim.price_usd > 0) operation.usd_per_device_hour = aim.price_usd;
+  if (aim.pue > 0) operation.pue = aim.pue;
+  if (aim.power.empty()) return cluster;
+  const std::size_t colon = aim.power.find(':');
+  const auto idle = whole_number<double>(aim.power.substr(0, colon));
+  const auto busy = colon == std::string::npos ? std::nullopt : whole_number<double>(aim.power.substr(colon + 1));
+  if (!idle || !busy || *idle < 0 || *busy <= 0 || *idle > *busy)
+    throw UsageError(
+        fmt::format("--power {}: give the watts of an idle and of a busy device, as in 100:700", aim.power));
+  operation.idle_watts = idle;
+  operation.busy_watts = busy;
+  return cluster;
+}
 
 std::vector<std::string> listed(std::string_view text) {
   std::vector<std::string> parts;

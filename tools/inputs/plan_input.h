@@ -33,6 +33,9 @@ std::vector<std::string> listed(std::string_view text);
 /// are. Throws UsageError if one that is listed is no number.
 std::vector<int> device_counts_of(const AimArguments& aim, const ClusterSpec& cluster);
 
+/// Returns the cluster with the price and the powers that the aim gives. Throws UsageError if these cannot be read.
+ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim);
+
 /// A question and its answer: the prices that the search used, and the layouts that it found. search.ranked is empty
 /// where nothing is feasible, and search.infeasible says why.
 struct PlannedQuestion : SearchedSetting {

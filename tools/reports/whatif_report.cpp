@@ -185,27 +185,34 @@ std::vector<std::string> idle_keys(const std::vector<WhatIfRow>& rows) {
 
 std::string break_even_text(const BreakEven& found, const Variation& two, const FigureRange& range) {
   const auto name = [&](std::size_t of) { return fmt::format("{}={}", two.key, value_text(two.values[of])); };
+  std::string text;
   if (found.crossings.empty()) {
-    return fmt::format("{} is faster than {} at every {} from {:.6g} to {:.6g} that was tried\n",
+    text = fmt::format("{} is faster than {} at every {} from {:.6g} to {:.6g} that was tried\n",
                        name(found.faster_at_low), name(1 - found.faster_at_low), range.key, range.low, range.high);
   }
-  std::string text;
   for (const Crossing& crossing : found.crossings) {
-    text += fmt::format("from {}={:.4g} on {} is faster than {}; below it is slower\n", range.key, crossing.value,
-                        name(crossing.faster_above), name(crossing.faster_below));
+    text += fmt::format("from {}={:.4g} on {} is faster than {}; at {:.4g} and below it is slower\n", range.key,
+                        crossing.value, name(crossing.faster_above), name(crossing.faster_below), crossing.below);
   }
-  return text;
+  return text + fmt::format(
+                    "both were compared at {} values; where two neighbours have the same order, crossings that "
+                    "come in pairs between them are not seen\n",
+                    found.compared);
 }
 
 ordered_json break_even_json(const BreakEven& found, const Variation& two, const FigureRange& range) {
   ordered_json list = ordered_json::array();
   for (const Crossing& crossing : found.crossings) {
-    list.push_back({{"value", crossing.value},
+    list.push_back({{"below", crossing.below},
+                    {"value", crossing.value},
                     {"faster_below", two.values[crossing.faster_below]},
                     {"faster_above", two.values[crossing.faster_above]}});
   }
-  return {
-      {"key", range.key}, {"vary", two.key}, {"faster_at_low", two.values[found.faster_at_low]}, {"crossings", list}};
+  return {{"key", range.key},
+          {"vary", two.key},
+          {"compared", found.compared},
+          {"faster_at_low", two.values[found.faster_at_low]},
+          {"crossings", list}};
 }
 
 }}  // namespace plumb::tools

@@ -110,6 +110,12 @@ OptimizerSettings optimizer_settings(Optimizer optimizer) {
 
 RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSettings& settings) {
   require_cpu_layout(plan);
+  if (plan.model.mtp_modules > 0) {
+    throw SpecError(
+        fmt::format("{} has modules of multi-token prediction, which are priced and not run: leave mtp_modules "
+                    "out of the model",
+                    plan.model.name));
+  }
   RunSpec spec{.grid = grid_of(plan.layout),
                .sequence_parallel = plan.layout.sequence_parallel,
                .context_attention = settings.context_attention,

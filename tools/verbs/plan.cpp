@@ -75,7 +75,7 @@ ordered_json row_json(const PlannedSettings& planned, const SettingRow& row) {
                       {"goal", goal_json(planned, row)},
                       {"pipeline_model_parallel_layout", nullptr}};
   if (plan.layout.pipeline > 1 && !plan.model.graph)
-    answer["pipeline_model_parallel_layout"] = megatron_layout(plan.layout.split);
+    answer["pipeline_model_parallel_layout"] = megatron_layout(plan.layout.split, plan.model.mtp_modules);
   add_stack(answer, plan.training);
   return answer;
 }

@@ -20,11 +20,11 @@ namespace plumb { inline namespace executor {
 
 bool has_device_kernels(const Layer& layer) {
   if (!is_on_devices(layer)) return false;
+  if (const auto* mixer = mixer_of<Mamba2Mixer>(layer); mixer != nullptr && mixer->taps > simt::kMostTaps) return false;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
     return block->attention_softcap == 0 && !block->sinks && block->router == RouterKind::kSoftmax &&
            !block->router_bias && !block->expert_bias && block->head_size <= simt::kLargestHead &&
            block->experts_per_token <= simt::kMostPicks;
-  if (const auto* block = std::get_if<Mamba2Layer>(&layer)) return block->taps <= simt::kMostTaps;
   return true;
 }
 
@@ -32,7 +32,7 @@ DeviceLayer::DeviceLayer(const Layer& layer, const LayerWork& own, std::int64_t 
     : program_(layer, own, element_bytes, seat), bytes_{program_.bytes()} {
   assert(has_device_kernels(layer));
   if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr) {
-    attention_.emplace(program_, bytes_);
+    if (block->heads > 0) attention_.emplace(program_, bytes_);
     if (block->experts > 0) {
       experts_.emplace(program_, bytes_);
       expert_exchange_.emplace(program_);
@@ -51,7 +51,7 @@ void DeviceLayer::add_convolution() {
 /// The table of a block's rotary embedding for the own tokens.
 std::vector<float> DeviceLayer::constants() const {
   const auto* block = std::get_if<TransformerLayer>(&program_.layer());
-  if (block == nullptr || block->rotary_size == 0) return {};
+  if (block == nullptr || block->heads == 0 || block->rotary_size == 0) return {};
   const DeviceSeat& seat = program_.seat();
   const std::vector<float> whole = rotary_table(seat.sequence, block->rotary_size, block->rope_theta);
   const ContextTokens tokens = context_tokens(seat.slice, seat.context);

@@ -5,8 +5,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-const Mamba2Layer& share_of(const StepCall& of) {
-  return std::get<Mamba2Layer>(of.program.share());
+const Mamba2Mixer& share_of(const StepCall& of) {
+  return *mixer_of<Mamba2Mixer>(of.program.share());
 }
 
 /// Return the columns of x, B and C, and those of the step sizes, in rows of z, x, B, C and steps.

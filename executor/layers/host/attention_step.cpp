@@ -77,7 +77,7 @@ void backward(const HostStep& of, const AttentionSize& size) {
 
 std::int64_t attention_scratch_of(const HostProgram& program, const LayerSeat& seat) {
   const auto* block = std::get_if<TransformerLayer>(&program.share());
-  if (block == nullptr) return 0;
+  if (block == nullptr || block->heads == 0) return 0;
   LayerWork own = program.work();
   own.sequence = own.whole() / seat.context.ranks;
   const AttentionSize size = size_of(*block, own, seat);

@@ -38,7 +38,8 @@ std::vector<float> own_rotary_table(const TransformerLayer& block, const std::ve
 
 CpuLayer::CpuLayer(const Layer& layer, const std::vector<LayerWork>& works, const LayerSeat& seat) : seat_(seat) {
   for (const LayerWork& work : works) programs_.emplace_back(layer, work);
-  if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->rotary_size > 0)
+  if (const auto* block = std::get_if<TransformerLayer>(&layer);
+      block != nullptr && block->heads > 0 && block->rotary_size > 0)
     rotary_ = own_rotary_table(*block, works, seat.context);
 }
 
@@ -64,6 +65,7 @@ Tensor CpuLayer::input_grad(const LayerCall& call, Tensor output_gradient, Layer
   const LayerProgram& steps = saved.program().steps();
   if (steps.output_gradient >= 0) saved.at(steps.output_gradient) = std::move(output_gradient);
   run(Pass::kInputGrad, call, saved);
+  if (call.sequence != nullptr && call.context.slice == 0) *call.sequence = {};  // its slices are done
   if (steps.input_gradient < 0) return {};
   return std::move(saved.at(steps.input_gradient));
 }

@@ -19,6 +19,18 @@ struct SequenceSaved {
   std::vector<Tensor> states;  // [slice] [b, H, P, N] states before the slice
   std::vector<Tensor> rows;    // [slice] [b, w-1, C] rows before the slice, for the convolution
   Tensor of_states, of_rows;   // gradients of what the last slice done has found, from the first I on
+
+  // Let go of what attention or a state mixer has, in its backward of the first slice, which comes last.
+  void release_attention() {
+    keys_values = Tensor();
+    gradients = Tensor();
+  }
+  void release_states() {
+    states.clear();
+    rows.clear();
+    of_states = Tensor();
+    of_rows = Tensor();
+  }
 };
 
 class LayerSaved {

@@ -37,7 +37,7 @@ void local_attention_backward(const CpuContext& context, const AttentionSize& si
   context.kernels.attention_slice_backward(dqkv, sequence->gradients.data(), doutput, qkv, sequence->keys_values.data(),
                                            output, log_sum_exp, slice, context.scratch);
   take_keys_values(dqkv, sequence->gradients.data(), slice);
-  if (context.slice == 0) *sequence = {};
+  if (context.slice == 0) sequence->release_attention();
 }
 
 }}  // namespace plumb::executor

@@ -6,8 +6,8 @@
 namespace plumb { inline namespace executor {
 namespace {
 
-const Mamba2Layer& share_of(const HostStep& of) {
-  return std::get<Mamba2Layer>(of.program.share());
+const Mamba2Mixer& share_of(const HostStep& of) {
+  return *mixer_of<Mamba2Mixer>(of.program.share());
 }
 
 /// Return the columns of x, B and C, and those of the step sizes, in rows of z, x, B, C and steps.
@@ -63,7 +63,7 @@ void convolve_last_tokens(const HostStep& of, SequenceSaved& shared) {
   of.kernels().causal_convolution_backward(convolved_columns(of, of.tensor_written(0)), gradients,
                                            carried(of, shared.of_rows, size.earlier_elements()), of.read(0), earlier,
                                            parameters, size);
-  if (of.context().slice == 0) shared = {};  // this is the mixer's last step that needs it
+  if (of.context().slice == 0) shared.release_states();  // this is the mixer's last step that needs it
 }
 
 StateSpaceSize state_space_of(const std::vector<std::int64_t>& shape, std::int64_t step_stride) {

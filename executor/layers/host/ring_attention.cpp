@@ -92,7 +92,7 @@ void take_block_gradients(const CpuContext& context, const AttentionSize& size, 
     for (std::int64_t i = 0; i < count; ++i) sums.data()[to + i] += block[from + i];
   });
   take_keys_values(dqkv, sums.data(), own);
-  if (context.slice == 0) *sequence = {};
+  if (context.slice == 0) sequence->release_attention();
 }
 
 /// Calls attend(owner, keys and values) for each rank's block, this rank's first, while the next block travels.

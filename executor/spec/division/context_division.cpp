@@ -35,6 +35,9 @@ std::string why_not_shared(const Layer& layer, const SequenceCut& cut, const Con
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr)
     return fmt::format("a layer of kind {} is not shared by context ranks; set context to 1", layer_kind_name(layer));
+  if (block->mixes_states())
+    return "the states of a block pass from token to token, and context ranks do not share it; set context to 1";
+  if (block->heads == 0) return {};
   const std::int64_t kv_heads = std::max<std::int64_t>(1, block->kv_heads / tensor_ranks);
   if (!is_ring && (block->heads / tensor_ranks % seat.ranks != 0 || kv_heads % seat.ranks != 0))
     return fmt::format(

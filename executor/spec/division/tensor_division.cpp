@@ -71,7 +71,7 @@ std::string why_not_divisible(const Layer& layer, int ranks, int expert_tensor) 
 
 int kv_sharers(const Layer& layer, int ranks) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  return block == nullptr ? 1 : sharers_of(block->kv_heads, ranks);
+  return block == nullptr || block->heads == 0 ? 1 : sharers_of(block->kv_heads, ranks);
 }
 
 std::string why_not_spread(const Layer& layer, int ranks) {

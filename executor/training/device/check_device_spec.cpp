@@ -40,7 +40,7 @@ void require_device_runnable(const RunSpec& spec) {
           "latent attention, soft-capped scores, sinks, sigmoid routers, biases of routers, picks and experts, heads "
           "of more than 256 channels, more than 32 experts a token and convolutions over more than 8 tokens",
           kCpu);
-      refuse(std::holds_alternative<Mamba2Layer>(layer) && slices > 1, "Mamba-2's blocks in slices of sequences",
+      refuse(mixer_of<Mamba2Mixer>(layer) != nullptr && slices > 1, "Mamba-2's blocks in slices of sequences",
              "choose a schedule without slices, or use --backend cpu");
       refuse(is_mixture(layer) && !shares_experts, "experts that fewer ranks share than the tensor group has",
              "give etp the degree of tp, or use --backend cpu");

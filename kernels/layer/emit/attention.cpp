@@ -13,10 +13,10 @@ class Attention : public BlockPart {
       : layer_(layer),
         heads_(builder.share_of(layer).heads),
         kv_heads_(builder.share_of(layer).kv_heads),
-        qkv_width_((heads_ + 2 * kv_heads_) * layer.head_size),
         query_width_(heads_ * layer.head_size),
+        qkv_width_(query_width_ * (layer.output_gate ? 2 : 1) + 2 * kv_heads_ * layer.head_size),
         in_(builder.product("qkv", qkv_width_, layer.hidden, 0, layer.qkv_bias,
-                            {{"heads", heads_, layer.head_size},
+                            {{"heads", heads_, layer.head_size * (layer.output_gate ? 2 : 1)},
                              {"kv heads", kv_heads_, layer.head_size, true},
                              {"kv heads", kv_heads_, layer.head_size, true}})),
         sinks_(layer.sinks ? builder.parameter("attention.sinks", {heads_}, 0, {{"heads", heads_}}) : -1),
@@ -42,8 +42,13 @@ class Attention : public BlockPart {
       pass_round(builder, ExchangeKind::kRing, "keys and values");
       add_ring_memory(builder, attend(builder, KernelKind::kAttentionForward, {qkv_}, {output_, log_sum_exp_}));
     }
+    gated_ = output_;
+    if (layer_.output_gate) {
+      gated_ = builder.tensor("gated attention output", tokens, query_width_);
+      gate(builder, KernelKind::kGateForward, {output_, qkv_}, {gated_});
+    }
     const int branch = builder.temporary(Room::kRows, "attention branch", tokens, layer_.hidden);
-    builder.multiply(out_, output_, branch);
+    builder.multiply(out_, gated_, branch);
     return builder.summed(branch);
   }
 
@@ -52,8 +57,13 @@ class Attention : public BlockPart {
   int input_grad(ProgramBuilder& builder, int output_gradient) override {
     const std::int64_t tokens = builder.tokens();
     const int rows = builder.gathered(output_gradient);
-    const int gradient = builder.tensor("attention output gradient", tokens, query_width_);
+    int gradient = builder.tensor("attention output gradient", tokens, query_width_);
     builder.input_gradient(out_, rows, gradient);
+    if (layer_.output_gate) {  // the gates' columns become their gradients
+      const int gated_gradient = gradient;
+      gradient = builder.in_place_of("gradient before the gate", gated_gradient);
+      gate(builder, KernelKind::kGateBackward, {gated_gradient, output_, qkv_}, {gradient, qkv_});
+    }
     attend_backward(builder, gradient);
     rotate(builder, qkv_gradient_);
     const int dinput = builder.temporary(Room::kRows, "norm1 output gradient", tokens, layer_.hidden);
@@ -63,7 +73,7 @@ class Attention : public BlockPart {
   }
 
   void weight_grad(ProgramBuilder& builder, int output_gradient, int input) const override {
-    builder.weight_gradient(out_, builder.gathered(output_gradient), output_);
+    builder.weight_gradient(out_, builder.gathered(output_gradient), gated_);
     builder.bias_gradient(out_, output_gradient, true);
     builder.weight_gradient(in_, qkv_gradient_, builder.gathered(input));
     builder.bias_gradient(in_, qkv_gradient_, false);
@@ -72,6 +82,10 @@ class Attention : public BlockPart {
  private:
   static bool exchanges_heads(const ProgramBuilder& builder) {
     return builder.work().context_parallel > 1 && builder.work().exchanges_heads;
+  }
+
+  void gate(ProgramBuilder& builder, KernelKind kind, const Positions& reads, const Positions& writes) const {
+    builder.kernel("gate", kernel_call(kind, {builder.tokens(), query_width_}), reads, writes);
   }
 
   void rotate(ProgramBuilder& builder, int qkv) const {
@@ -174,7 +188,7 @@ class Attention : public BlockPart {
   /// set of sharers has columns of its own.
   void sum_shared_heads(ProgramBuilder& builder) const {
     if (layer_.kv_heads >= builder.work().tensor_parallel) return;
-    const std::int64_t elements = layer_.kv_heads * builder.tokens() * (qkv_width_ - query_width_);
+    const std::int64_t elements = layer_.kv_heads * builder.tokens() * 2 * kv_heads_ * layer_.head_size;
     constexpr std::int64_t kPadding = 2;  // a device fills whole words with zeros
     const int all = builder.tensor("gradients of all kv heads", 1, elements + (builder.on_device() ? kPadding : 0));
     builder.exchange("gradients of shared kv heads",
@@ -183,11 +197,11 @@ class Attention : public BlockPart {
   }
 
   const TransformerLayer& layer_;
-  std::int64_t heads_, kv_heads_, qkv_width_, query_width_;
+  std::int64_t heads_, kv_heads_, query_width_, qkv_width_;
   Product in_;
   int sinks_;
   Product out_;
-  int qkv_ = -1, log_sum_exp_ = -1, output_ = -1, qkv_gradient_ = -1;
+  int qkv_ = -1, log_sum_exp_ = -1, output_ = -1, gated_ = -1, qkv_gradient_ = -1;
 };
 
 }  // namespace

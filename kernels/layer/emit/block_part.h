@@ -1,6 +1,6 @@
 #pragma once
-// The two halves of a decoder block between its norms and its residual sums: attention or latent attention, and an MLP
-// or a mixture of experts. Each has a file, which emits the half's steps of all passes.
+// The parts of a decoder block between its norms and its residual sums: attention, latent attention and state mixers,
+// which mix tokens, and an MLP or a mixture of experts. Each has a file, which emits the part's steps of all passes.
 
 #include <memory>
 
@@ -25,9 +25,11 @@ class BlockPart {
   virtual void weight_grad(ProgramBuilder& builder, int output_gradient, int input) const = 0;
 };
 
-// These declare the half's parameters.
+// These declare the part's parameters.
 std::unique_ptr<BlockPart> attention_part(ProgramBuilder& builder, const TransformerLayer& layer);
 std::unique_ptr<BlockPart> latent_attention_part(ProgramBuilder& builder, const TransformerLayer& layer);
+std::unique_ptr<BlockPart> chunked_states_part(ProgramBuilder& builder, const TransformerLayer& layer);
+std::unique_ptr<BlockPart> selective_scan_part(ProgramBuilder& builder, const TransformerLayer& layer);
 std::unique_ptr<BlockPart> mlp_part(ProgramBuilder& builder, const TransformerLayer& layer);
 std::unique_ptr<BlockPart> experts_part(ProgramBuilder& builder, const TransformerLayer& layer);
 

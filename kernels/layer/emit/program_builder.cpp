@@ -52,7 +52,7 @@ int ProgramBuilder::in_place_of(std::string name, int other) {
 
 int ProgramBuilder::temporary(Room room, std::string name, std::int64_t rows, std::int64_t columns, StoredType type) {
   const int added = tensor(std::move(name), rows, columns, type);
-  if (!on_device()) return added;
+  if (!on_device() || own_memory_) return added;
   int& first = rooms_[static_cast<std::size_t>(room)];
   if (first < 0) {
     first = added;

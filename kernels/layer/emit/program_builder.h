@@ -91,6 +91,8 @@ class ProgramBuilder {
   /// Adds a temporary that lies in a room of a device.
   int temporary(Room room, std::string name, std::int64_t rows, std::int64_t columns,
                 StoredType type = StoredType::kElement);
+  /// Lets the temporaries that follow have memory of their own, which no later one takes.
+  void set_own_memory(bool own) { own_memory_ = own; }
   LayerProgram& program() { return program_; }
   const LayerTensor& at(int tensor) const { return program_.tensors[static_cast<std::size_t>(tensor)]; }
 
@@ -137,6 +139,7 @@ class ProgramBuilder {
   LayerWork work_;
   Machine machine_;
   bool parameters_only_;
+  bool own_memory_ = false;
   Pass pass_ = Pass::kForward;
   Section section_ = Section::kLayer;
   std::array<int, kRoomCount> rooms_{};  // first tensor of each room in this pass
@@ -156,6 +159,5 @@ void emit(ProgramBuilder& builder, const PoolingLayer& layer);
 void emit(ProgramBuilder& builder, const LinearLayer& layer);
 void emit(ProgramBuilder& builder, const MlpLayer& layer);
 void emit(ProgramBuilder& builder, const LossLayer& layer);
-void emit(ProgramBuilder& builder, const Mamba2Layer& layer);
 
 }}  // namespace plumb::kernels

@@ -41,7 +41,7 @@ std::optional<json> stage_shares(const Facts& facts) {
 /// Megatron's layout string of uneven stages; empty where all have as many layers.
 std::optional<json> megatron_stages(const Facts& facts) {
   const std::vector<int> split = split_at(facts);
-  return is_even(split) ? "" : megatron_layout(split);
+  return is_even(split) ? "" : megatron_layout(split, count_at(facts, "model.mtp_modules").value_or(0));
 }
 
 void solve_megatron_stages(Learner& learner) {

@@ -19,6 +19,8 @@ struct RankSizes {
   double query = 0;     ///< channels of the queries: d a / t
   double value = 0;     ///< channels of the attention's output
   double qkv = 0;       ///< channels of queries, keys and values
+  double gate = 0;      ///< channels of the gates of attention's output
+  double halves = 0;    ///< halves of the block with a norm and a residual, besides a state mixer's
   double ffn = 0;       ///< f / t
   double up = 0;        ///< 2 f / t if gated, else f / t
 };
@@ -45,6 +47,8 @@ inline RankSizes rank_sizes(const TransformerLayer& layer, const LayerWork& work
   sizes.query = sizes.heads * head;
   sizes.value = sizes.heads * static_cast<double>(layer.value_size > 0 ? layer.value_size : layer.head_size);
   sizes.qkv = layer.kv_rank > 0 ? 2 * sizes.query + sizes.value : sizes.query + 2 * sizes.kv_heads * head;
+  sizes.gate = layer.output_gate ? sizes.value : 0;
+  sizes.halves = (layer.heads > 0 ? 1 : 0) + (layer.feeds_forward() ? 1 : 0);
   sizes.ffn = static_cast<double>(layer.ffn) / t;
   sizes.up = up_products(layer) * sizes.ffn;
   return sizes;

@@ -61,68 +61,96 @@ void cast_gathered(const LayerContext& c, const PassBuilder& pass) {
   if (gathered) pass.cast(c.sizes.stream);
 }
 
-/// Returns the branches that use the tensor group: attention, and the MLP unless undivided experts exchange their
-/// tokens themselves.
+/// Returns the branches that use the tensor group: attention, and what feeds forward unless undivided experts exchange
+/// their tokens themselves.
 int tensor_branches(const LayerContext& c) {
-  return c.layer.experts > 0 && c.layer.shared_ffn == 0 && c.work.sequence_parallel && c.work.experts.tensor == 1 ? 1
-                                                                                                                  : 2;
+  const bool exchanges_tokens =
+      c.layer.experts > 0 && c.layer.shared_ffn == 0 && c.work.sequence_parallel && c.work.experts.tensor == 1;
+  return (c.layer.heads > 0 ? 1 : 0) + (c.layer.feeds_forward() && !exchanges_tokens ? 1 : 0);
 }
 
-void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
-  const auto h = static_cast<double>(c.layer.hidden);
+/// Adds the product behind attention, whose result a gate may multiply first.
+void projection_forward(const LayerContext& c, const PassBuilder& pass) {
+  pass.traffic("gate", 3 * c.sizes.gate * c.sizes.tokens * c.bytes.activation);
+  pass.cast(c.sizes.tokens * c.sizes.value);
+  pass.gemm("projection", c.sizes.tokens, static_cast<double>(c.layer.hidden), c.sizes.value);
+}
+
+void attention_forward(const LayerContext& c, const PassBuilder& pass) {
+  if (c.layer.heads == 0) return;
   norm_forward(c, pass);
   cast_gathered(c, pass);
   attention_inputs_forward(c, pass);
   attention_core_forward(c, pass);
-  pass.cast(c.sizes.tokens * c.sizes.value);
-  pass.gemm("projection", c.sizes.tokens, h, c.sizes.value);
+  projection_forward(c, pass);
   branch_end_forward(c, pass);
+}
+
+void feed_forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
+  if (!c.layer.feeds_forward()) return;
   norm_forward(c, pass);
   if (c.layer.experts == 0) cast_gathered(c, pass);
   mlp_forward(c, pass, early_stop);
   if (!early_stop) branch_end_forward(c, pass);
-  const bool unfinished = early_stop && c.layer.experts == 0;
+}
+
+void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
+  attention_forward(c, pass);
+  feed_forward(c, pass, early_stop);
+  const bool unfinished = early_stop && c.layer.feeds_forward() && c.layer.experts == 0;
   exchange_branches(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
 }
 
 /// Rebuilds all but the results of every second product (in the order queries, keys, values, projection, gate, up,
 /// down), of attention's core and of the tensor group's reductions, up to the last tensor that the backward needs.
 void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) {
-  norm_forward(c, pass);
-  cast_gathered(c, pass);
-  attention_inputs_rebuild(c, pass);
-  pass.cast(c.sizes.tokens * c.sizes.value);
-  pass.gemm("projection", c.sizes.tokens, static_cast<double>(c.layer.hidden), c.sizes.value);
-  branch_end_forward(c, pass);
-  norm_forward(c, pass);
-  if (c.layer.experts == 0) cast_gathered(c, pass);
-  mlp_rebuild(c, pass);
+  if (c.layer.heads > 0) {
+    norm_forward(c, pass);
+    cast_gathered(c, pass);
+    attention_inputs_rebuild(c, pass);
+    projection_forward(c, pass);
+    branch_end_forward(c, pass);
+  }
+  if (c.layer.feeds_forward()) {
+    norm_forward(c, pass);
+    if (c.layer.experts == 0) cast_gathered(c, pass);
+    mlp_rebuild(c, pass);
+  }
   exchange_branches(c, pass, tensor_branches(c), 0);
 }
 
 void rebuild_norms_and_activations(const LayerContext& c, const PassBuilder& pass) {
-  norm_forward(c, pass);
+  if (c.layer.heads > 0) norm_forward(c, pass);
+  if (!c.layer.feeds_forward()) return;
   norm_forward(c, pass);
   expert_activation(c, pass);
 }
 
-void input_grad(const LayerContext& c, const PassBuilder& pass) {
+void attention_input_grad(const LayerContext& c, const PassBuilder& pass) {
+  if (c.layer.heads == 0) return;
   const auto h = static_cast<double>(c.layer.hidden);
-  branch_end_input_grad(c, pass);
-  mlp_input_grad(c, pass);
-  norm_input_grad(c, pass);
   branch_end_input_grad(c, pass);
   pass.cast(c.sizes.tokens * h);
   pass.gemm("projection", c.sizes.tokens, c.sizes.value, h, GemmForm::kInputGrad);
+  pass.traffic("gate", 5 * c.sizes.gate * c.sizes.tokens * c.bytes.activation);
   attention_core_backward(c, pass);
   attention_inputs_input_grad(c, pass);
   norm_input_grad(c, pass);
+}
+
+void input_grad(const LayerContext& c, const PassBuilder& pass) {
+  if (c.layer.feeds_forward()) {
+    branch_end_input_grad(c, pass);
+    mlp_input_grad(c, pass);
+    norm_input_grad(c, pass);
+  }
+  attention_input_grad(c, pass);
   exchange_branches(c, pass, tensor_branches(c), tensor_branches(c));
 }
 
 void weight_grad(const LayerContext& c, const PassBuilder& pass) {
-  mlp_weight_grad(c, pass);
-  attention_weight_grad(c, pass);
+  if (c.layer.feeds_forward()) mlp_weight_grad(c, pass);
+  if (c.layer.heads > 0) attention_weight_grad(c, pass);
   if (c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.stack.regathered_inputs) {
     pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), tensor_branches(c));
   }
@@ -136,7 +164,8 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
   whole_rows.sequence_parallel = false;
   TransformerLayer dense = layer;  // of the program only attention is looked at
   dense.experts = 0;
-  const LayerProgram program = layer_program(dense, whole_rows);
+  dense.states = {};
+  const LayerProgram program = layer.heads > 0 ? layer_program(dense, whole_rows) : LayerProgram{};
   const LayerContext context{layer, work, program, stack, bytes, rank_sizes(layer, work)};
   LayerOps ops;
   forward(context, {ops.forward, bytes}, false);
@@ -146,7 +175,7 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
     rebuild_alternate_products(context, {ops.rebuild_selective, bytes});
   } else if (stack.selective == SelectiveKind::kNormsAndActivations) {
     rebuild_norms_and_activations(context, {ops.rebuild_selective, bytes});
-  } else {
+  } else if (layer.heads > 0) {
     attention_core_forward(context, {ops.rebuild_selective, bytes});
   }
   forward(context, {ops.rebuild_full, bytes}, stack.early_stop);

@@ -26,6 +26,7 @@
 
 namespace plumb { inline namespace planner {
 
+/// Leaves out a half that the block has not, and a state mixer (framework/state_mixer_ops.h).
 LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                          ElementBytes bytes);
 

@@ -57,7 +57,7 @@ double score_elements(const TransformerLayer& layer, const LayerWork& work, cons
 
 double attention_backward_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                                 bool split, double element) {
-  if (stack.attention != AttentionKernel::kUnfused || layer.experts > 0) return 0;
+  if (stack.attention != AttentionKernel::kUnfused || layer.experts > 0 || layer.heads == 0) return 0;
   const RankSizes sizes = rank_sizes(layer, work);
   const double scores = (layer.dropout > 0 ? 2 : 1) * score_elements(layer, work, stack);
   const double products = split ? sizes.stream : -sizes.tokens * (sizes.up + sizes.ffn);
@@ -67,8 +67,8 @@ double attention_backward_bytes(const TransformerLayer& layer, const LayerWork& 
 double weight_grad_bytes(const TransformerLayer& layer, const LayerWork& work, double element) {
   if (layer.experts > 0 || layer.kv_rank > 0) return 0;
   const RankSizes sizes = rank_sizes(layer, work);
-  const double inputs = 2 * sizes.residual + sizes.tokens * (sizes.value + sizes.ffn);
-  const double gradients = 2 * sizes.residual + sizes.tokens * (sizes.qkv + sizes.up);
+  const double inputs = sizes.halves * sizes.residual + sizes.tokens * (sizes.value + sizes.ffn);
+  const double gradients = sizes.halves * sizes.residual + sizes.tokens * (sizes.qkv + sizes.gate + sizes.up);
   return element * (inputs + gradients);
 }
 

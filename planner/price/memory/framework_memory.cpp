@@ -71,13 +71,13 @@ double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, Saved
          (ranks * (bytes.element + bytes.input) + static_cast<double>(layer.rotary_size) * bytes.element);
 }
 
-/// Returns the bytes of the results of both norms and of routed experts' activations.
+/// Returns the bytes of the results of the norms and of routed experts' activations.
 double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                                    const RankSizes& sizes, SavedBytes bytes) {
   double activations = 0;
   if (layer.experts > 0)
     activations = expert_rows(layer, work, stack, sizes) * expert_channels(layer, work) * bytes.input;
-  return 2 * sizes.residual * bytes.input + activations;
+  return sizes.halves * sizes.residual * bytes.input + activations;
 }
 
 /// Returns the bytes that torchtitan's per-operation checkpoints keep of a layer: its input, every second product
@@ -88,7 +88,7 @@ double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& 
   constexpr double kSingle = 4;
   const bool gated = layer.mlp == MlpKind::kSwiglu;
   const double values = sizes.kv_heads * static_cast<double>(layer.value_size > 0 ? layer.value_size : layer.head_size);
-  const double reduced = work.tensor_parallel > 1 ? 2 * sizes.residual : 0;
+  const double reduced = work.tensor_parallel > 1 ? sizes.halves * sizes.residual : 0;
   const double products = sizes.tokens * (sizes.query + values + sizes.ffn) + (gated ? sizes.stream : 0);
   return (sizes.residual + reduced + products + sizes.tokens * sizes.value) * element +
          sizes.heads * sizes.tokens * kSingle;
@@ -115,12 +115,13 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
     const bool dropped = recompute == Recompute::kSelective && stack.selective == SelectiveKind::kAttentionCore;
     if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
   }
-  const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
+  const double masks = layer.dropout > 0 ? sizes.halves * sizes.residual : 0;
   const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, bytes)
                                        : sizes.tokens * block_bytes(layer, stack, sizes.ffn, bytes);
-  const double norms = 2 * sizes.residual * (element + bytes.input);  // inputs and results of both norms
-  const double rest = norms + masks + sizes.qkv * sizes.tokens * element + context_bytes(stack, sizes, bytes) + mlp +
-                      latent_bytes(layer, sizes, bytes);
+  const double norms = sizes.halves * sizes.residual * (element + bytes.input);  // inputs and results of the norms
+  const double gates = sizes.gate * sizes.tokens * (element + bytes.input);      // and attention's gated result
+  const double rest = norms + masks + gates + sizes.qkv * sizes.tokens * element + context_bytes(stack, sizes, bytes) +
+                      mlp + latent_bytes(layer, sizes, bytes);
   switch (recompute) {
     case Recompute::kNone:
       return {.kept = rest + core};
@@ -257,8 +258,8 @@ FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const Me
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
-/// Mamba-2's block keeps what its layer program keeps.
-FrameworkFootprint mamba2_footprint(const Mamba2Layer& layer, const MemoryContext& context) {
+/// A state mixer with its norm and its residual keeps what its layer program keeps.
+FrameworkFootprint states_footprint(const TransformerLayer& layer, const MemoryContext& context) {
   const LayerProgram program = layer_program(layer, context.work);
   const auto element = static_cast<std::int64_t>(context.element);
   FrameworkFootprint footprint{
@@ -279,6 +280,31 @@ FrameworkFootprint mamba2_footprint(const Mamba2Layer& layer, const MemoryContex
       footprint.weights.push_back({static_cast<double>(tensor.shape[0]), static_cast<double>(tensor.shape[1])});
   }
   return footprint;
+}
+
+FrameworkFootprint block_footprint(const TransformerLayer& layer, const MemoryContext& context) {
+  if (!layer.mixes_states()) return transformer_footprint(layer, context);
+  const FrameworkFootprint states = states_footprint(states_alone(layer), context);
+  if (layer.heads == 0 && !layer.feeds_forward()) return states;
+  TransformerLayer others = layer;
+  others.states = {};
+  FrameworkFootprint both = transformer_footprint(others, context);
+  both.parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - both.expert_parameters;
+  both.largest_tensor = std::max(both.largest_tensor, states.largest_tensor);
+  both.kept += states.kept;
+  both.rebuilt += states.rebuilt;
+  both.released += states.released;
+  const double stream = context.stream(layer.hidden);
+  if (context.layout.recompute == Recompute::kFull) {  // the block's input is kept once
+    both.kept -= stream * context.element;
+    both.rebuilt += stream * context.element;
+  } else if (layer.heads > 0) {  // attention and states read one norm's output
+    both.kept -= stream * (context.element + context.saved_input);
+  }
+  both.backward = std::max(both.backward, states.backward);
+  both.split_backward = std::max(both.split_backward, states.split_backward);
+  both.weights.insert(both.weights.end(), states.weights.begin(), states.weights.end());
+  return both;
 }
 
 /// Adds a layer to the sums. `shares_table`: one table serves both ends of a stage.
@@ -336,8 +362,7 @@ FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& t
   const MemoryContext context{stack, layout, work_of(training, layout), element, saved};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_footprint(*embedding, context);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_footprint(*head, context);
-  if (const auto* mamba2 = std::get_if<Mamba2Layer>(&layer)) return mamba2_footprint(*mamba2, context);
-  return transformer_footprint(std::get<TransformerLayer>(layer), context);
+  return block_footprint(std::get<TransformerLayer>(layer), context);
 }
 
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,

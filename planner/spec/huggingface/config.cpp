@@ -102,6 +102,20 @@ std::vector<std::string> HuggingFaceConfig::ignored_keys() const {
   return keys;
 }
 
+bool HuggingFaceConfig::is_text(const std::string& key) const {
+  return json_.contains(key) && json_.at(key).is_string();
+}
+
+std::vector<std::string> HuggingFaceConfig::texts(const std::string& key) {
+  std::vector<std::string> values;
+  if (!has(key)) return values;
+  const nlohmann::json& list = json_.at(key);
+  const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
+  if (!list.is_array() || !std::ranges::all_of(list, is_text)) fail(key, "this is no list of texts: mend the file");
+  for (const nlohmann::json& value : list) values.push_back(value.get<std::string>());
+  return values;
+}
+
 StrictObject& HuggingFaceConfig::used(const std::string& key) {
   used_.insert(key);
   return object_;

@@ -46,6 +46,10 @@ class HuggingFaceConfig {
   bool flag_or(const std::string& key, bool fallback);
   std::string text(const std::string& key);
   std::string text_or(const std::string& key, const std::string& fallback);
+  /// Returns true if the value is a text, where others have a number.
+  bool is_text(const std::string& key) const;
+  /// Returns a list of texts; none where the key is absent or null.
+  std::vector<std::string> texts(const std::string& key);
   StrictObject object(const std::string& key);
 
   /// Refuses a flag that is set: what it asks for is not modelled.

@@ -18,6 +18,7 @@ std::span<const HuggingFaceFamily> rms_families();          ///< RMS norms, gate
 std::span<const HuggingFaceFamily> expert_families();       ///< mixtures of experts
 std::span<const HuggingFaceFamily> layer_norm_families();   ///< layer norms, any MLP and positions
 std::span<const HuggingFaceFamily> state_space_families();  ///< Mamba-2
+std::span<const HuggingFaceFamily> hybrid_families();       ///< attention and state mixers in one model
 std::span<const HuggingFaceFamily> encoder_families();      ///< BERT and its relatives, as graphs of layers
 
 /// Returns the family as which files of that type are read, where it has another name; empty otherwise.

@@ -22,40 +22,25 @@ constexpr std::array kReadAs = {
 };
 
 constexpr std::string_view kStateSpace =
-    "has layers of linear attention, or of a state space other than in a pure Mamba-2, which are not priced: write it "
-    "as "
-    "a graph of layers with what comes nearest, or take a transformer or a Mamba-2";
+    "has layers of linear attention or of a state space that no reader takes in: write its sizes as a Plumb model "
+    "file, "
+    "with a pattern of the layers and the mixer that comes nearest, or take a transformer or a Mamba-2";
 constexpr std::string_view kTwoHalves =
     "has an encoder and a decoder: take one of the presets t5-small to t5-11b, or write it as a graph of layers";
 constexpr std::string_view kNoText = "is no language model: write it as a graph of layers";
 
 constexpr std::array kNotRead = {
-    Meaning{"mamba", kStateSpace},
-    Meaning{"falcon_mamba", kStateSpace},
-    Meaning{"rwkv", kStateSpace},
-    Meaning{"recurrent_gemma", kStateSpace},
-    Meaning{"jamba", kStateSpace},
-    Meaning{"zamba", kStateSpace},
-    Meaning{"zamba2", kStateSpace},
-    Meaning{"bamba", kStateSpace},
-    Meaning{"nemotron_h", kStateSpace},
-    Meaning{"falcon_h1", kStateSpace},
-    Meaning{"qwen3_next", kStateSpace},
-    Meaning{"granitemoehybrid", kStateSpace},
-    Meaning{"minimax", kStateSpace},
-    Meaning{"kimi_linear", kStateSpace},
-    Meaning{"t5", kTwoHalves},
-    Meaning{"mt5", kTwoHalves},
-    Meaning{"umt5", kTwoHalves},
-    Meaning{"bart", kTwoHalves},
-    Meaning{"mbart", kTwoHalves},
-    Meaning{"pegasus", kTwoHalves},
-    Meaning{"whisper", kTwoHalves},
-    Meaning{"marian", kTwoHalves},
-    Meaning{"vit", kNoText},
-    Meaning{"clip", kNoText},
-    Meaning{"resnet", kNoText},
-    Meaning{"wav2vec2", kNoText},
+    Meaning{"mamba", kStateSpace},   Meaning{"falcon_mamba", kStateSpace},
+    Meaning{"rwkv", kStateSpace},    Meaning{"recurrent_gemma", kStateSpace},
+    Meaning{"zamba", kStateSpace},   Meaning{"zamba2", kStateSpace},
+    Meaning{"bamba", kStateSpace},   Meaning{"granitemoehybrid", kStateSpace},
+    Meaning{"minimax", kStateSpace}, Meaning{"kimi_linear", kStateSpace},
+    Meaning{"t5", kTwoHalves},       Meaning{"mt5", kTwoHalves},
+    Meaning{"umt5", kTwoHalves},     Meaning{"bart", kTwoHalves},
+    Meaning{"mbart", kTwoHalves},    Meaning{"pegasus", kTwoHalves},
+    Meaning{"whisper", kTwoHalves},  Meaning{"marian", kTwoHalves},
+    Meaning{"vit", kNoText},         Meaning{"clip", kNoText},
+    Meaning{"resnet", kNoText},      Meaning{"wav2vec2", kNoText},
 };
 
 std::string_view meaning(const auto& meanings, std::string_view model_type) {

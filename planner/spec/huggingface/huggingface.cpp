@@ -13,8 +13,8 @@ namespace {
 
 std::vector<HuggingFaceFamily> all_families() {
   std::vector<HuggingFaceFamily> all;
-  for (const auto& families :
-       {rms_families(), expert_families(), layer_norm_families(), state_space_families(), encoder_families()})
+  for (const auto& families : {rms_families(), expert_families(), layer_norm_families(), state_space_families(),
+                               hybrid_families(), encoder_families()})
     all.insert(all.end(), families.begin(), families.end());
   return all;
 }
@@ -61,6 +61,8 @@ ImportedModel model_from_huggingface(std::string_view text, const std::string& f
   HuggingFaceConfig config(json, file);
   const std::string type = config.text("model_type");
   ImportedModel imported{.model = family_of(type, config).read(config)};
+  if (constexpr const char* kAhead = "num_nextn_predict_layers"; !imported.model.graph && config.has(kAhead))
+    imported.model.mtp_modules = config.count_or(kAhead, 0);
   imported.model.name = config.text_or("_name_or_path", file);
   if (imported.model.name.empty()) imported.model.name = file;
   imported.model.source = fmt::format("Hugging Face configuration {}, model_type {}", file, type);
@@ -72,11 +74,6 @@ ImportedModel model_from_huggingface(std::string_view text, const std::string& f
   if (whole.contains("text_config") || whole.contains("vision_config")) {
     imported.note = "only the text model is read; what sees or hears is left out";
     std::erase(imported.ignored_keys, "vision_config");
-  }
-  constexpr const char* kAhead = "num_nextn_predict_layers";
-  if (std::erase(imported.ignored_keys, kAhead) > 0 && config.count_or(kAhead, 0) > 0) {
-    imported.note += fmt::format("{}the modules of multi-token prediction ({}) are left out of time and memory",
-                                 imported.note.empty() ? "" : "; ", kAhead);
   }
   return imported;
 }

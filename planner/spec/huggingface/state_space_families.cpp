@@ -15,16 +15,14 @@ ModelSpec mamba2(HuggingFaceConfig& config) {
                   .vocab = config.size_or("vocab_size", 32768),
                   .norm_epsilon = config.number_or("layer_norm_epsilon", 1e-5),
                   .tied_embeddings = config.flag_or("tie_word_embeddings", false)};
-  Mamba2Layer block{.hidden = model.hidden,
-                    .heads = config.size_or("num_heads", 128),
+  Mamba2Mixer block{.heads = config.size_or("num_heads", 128),
                     .head_size = config.size_or("head_dim", 64),
                     .state_size = config.size_or("state_size", 128),
                     .groups = config.size_or("n_groups", 8),
                     .taps = config.size_or("conv_kernel", 4),
                     .chunk = config.size_or("chunk_size", 256),
                     .linear_bias = config.flag_or("use_bias", false),
-                    .convolution_bias = config.flag_or("use_conv_bias", true),
-                    .norm_epsilon = model.norm_epsilon};
+                    .convolution_bias = config.flag_or("use_conv_bias", true)};
   const std::int64_t inner = config.size_or("expand", 2) * model.hidden;
   if (block.inner() != inner) {
     config.fail("num_heads",
@@ -34,7 +32,7 @@ ModelSpec mamba2(HuggingFaceConfig& config) {
   }
   if (config.text_or("hidden_act", "silu") != "silu") config.refuse("hidden_act", "an activation other than SiLU");
   if (!config.flag_or("rms_norm", true)) config.refuse("rms_norm", "a mixer without its norm");
-  model.mamba2 = block;
+  model.states = block;
   return model;
 }
 

@@ -82,8 +82,33 @@ inline std::vector<TransformerLayer> all_blocks() {
   return blocks;
 }
 
-inline Mamba2Layer small_mamba2() {
-  return {.hidden = 64, .heads = 8, .head_size = 16, .state_size = 32, .groups = 4, .chunk = 8};
+inline TransformerLayer small_mamba2() {
+  return {.hidden = 64, .states = Mamba2Mixer{.heads = 8, .head_size = 16, .state_size = 32, .groups = 4, .chunk = 8}};
+}
+
+/// Blocks of Jamba, Qwen3-Next, Falcon-H1 and Nemotron-H, and a half alone.
+inline std::vector<TransformerLayer> hybrid_blocks() {
+  TransformerLayer jamba = small_mixture();
+  jamba.heads = jamba.kv_heads = 0;
+  jamba.states = MambaMixer{.channels = 64, .state_size = 16, .step_rank = 12, .inner_norms = true};
+  TransformerLayer plain_mamba = jamba;
+  plain_mamba.experts = 0;
+  plain_mamba.states =
+      MambaMixer{.channels = 64, .state_size = 16, .step_rank = 12, .linear_bias = true, .convolution_bias = false};
+  TransformerLayer delta_net = small_mixture();
+  delta_net.heads = delta_net.kv_heads = 0;
+  delta_net.shared_ffn = 96;
+  delta_net.states = DeltaNetMixer{.key_heads = 4, .value_heads = 8, .key_size = 16, .value_size = 8, .chunk = 8};
+  TransformerLayer gated = small_llama_block();
+  gated.output_gate = true;
+  TransformerLayer beside = small_llama_block();
+  beside.states = Mamba2Mixer{.heads = 8, .head_size = 16, .state_size = 32, .groups = 4, .chunk = 8};
+  TransformerLayer beside_without_norm = beside;
+  std::get<Mamba2Mixer>(beside_without_norm.states).gated_norm = false;
+  TransformerLayer mlp_alone = small_gpt_block(), attention_alone = small_llama_block();
+  mlp_alone.heads = mlp_alone.kv_heads = 0;
+  attention_alone.ffn = 0;
+  return {jamba, plain_mamba, delta_net, gated, beside, beside_without_norm, mlp_alone, attention_alone};
 }
 
 inline std::vector<Layer> all_other_kinds() {
@@ -139,6 +164,8 @@ inline std::vector<LayerWork> all_divisions() {
 template <class Visit>
 void for_each_layer(Visit visit) {
   for (const TransformerLayer& block : all_blocks())
+    for (const LayerWork& work : all_divisions()) visit(Layer(block), work);
+  for (const TransformerLayer& block : hybrid_blocks())
     for (const LayerWork& work : all_divisions()) visit(Layer(block), work);
   for (const Layer& layer : all_other_kinds()) {
     const bool has_tokens =

@@ -10,7 +10,7 @@
 namespace plumb::test {
 
 TEST_CASE("the layout of DeepSeek-V3 on 16 x 2 stages in Megatron's documentation is its stages' layers") {
-  // Without its layer of multi-token prediction: "Et*3|(tt|)*29,m|L".
+  // Without its module of multi-token prediction, which has a stage of its own there: "Et*3|(tt|)*29,m|L".
   const std::vector<int> split = split_of_megatron_layout("Et*3|(tt|)*29,|L");
   REQUIRE(split.size() == 32);
   CHECK(split.front() == 3);
@@ -40,11 +40,19 @@ TEST_CASE("a split that is written is read as the same") {
   }
 }
 
+TEST_CASE("modules of multi-token prediction stand before the loss") {
+  CHECK(split_of_megatron_layout("Et*3|t,m,L") == std::vector{3, 1});
+  CHECK(split_of_megatron_layout("Et*3|tm*2L") == std::vector{3, 1});
+  CHECK(megatron_layout({3, 1}, 2) == "Et*3|tmmL");
+  CHECK(split_of_megatron_layout(megatron_layout({2, 2, 1}, 1)) == std::vector{2, 2, 1});
+}
+
 TEST_CASE("what is no such layout is refused with the remedy") {
   const auto refused = [](const char* text, const char* remedy) {
     check_refused<SpecError>([&] { split_of_megatron_layout(text); }, text, remedy);
   };
-  refused("Et*3|t,m,L", "not priced");
+  refused("Et*3|(tt|)*29,m|L", "write them before L");
+  refused("Etm|tL", "write them before L");
   refused("t*3|tL", "E in front");
   refused("Et|E|tL", "once");
   refused("Et|t", "L at the end");

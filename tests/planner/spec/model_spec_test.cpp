@@ -185,8 +185,9 @@ TEST_CASE("a model of Mamba-2 has its blocks alone, and refuses what attention n
   const ModelSpec model = preset_model("mamba2-nano");
   const std::vector<Layer> layers = model_layers(model);
   REQUIRE(layers.size() == 6);
-  CHECK(std::get<Mamba2Layer>(layers[1]).hidden == model.hidden);
-  CHECK(std::get<Mamba2Layer>(layers[4]) == *model.mamba2);
+  CHECK(std::get<TransformerLayer>(layers[1]).hidden == model.hidden);
+  CHECK(std::get<TransformerLayer>(layers[4]).states == model.states);
+  CHECK_FALSE(std::get<TransformerLayer>(layers[4]).feeds_forward());
   CHECK(parse_model(to_json(model).dump(), "again") == model);
   nlohmann::json json = nlohmann::json::parse(to_json(model).dump());
   json["heads"] = 4;
@@ -197,6 +198,59 @@ TEST_CASE("a model of Mamba-2 has its blocks alone, and refuses what attention n
   json["mamba2"].erase("groups");
   json["mamba2"].erase("state_size");
   CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("m, mamba2"), SpecError);
+}
+
+TEST_CASE("hybrids of attention and states have the parameters of the published models") {
+  CHECK(model_parameter_count(preset_model("jamba-v0.1")) == 51'570'323'328);  // ai21labs/Jamba-v0.1, model page
+  // tiiuae/Falcon-H1-34B-Base, model page.
+  CHECK(model_parameter_count(preset_model("falcon-h1-34b")) == 33'642'516'224);
+  // Jamba Team 2024 (2408.12570) gives 398 B and 94 B active; NVIDIA 2025 (2504.03624) 8 B, as its model page 8.1 B.
+  CHECK(std::abs(static_cast<double>(model_parameter_count(preset_model("jamba-1.5-large"))) - 398e9) < 1e9);
+  CHECK(std::abs(static_cast<double>(active_parameter_count(preset_model("jamba-1.5-large"))) - 94e9) < 1e9);
+  CHECK(std::llround(static_cast<double>(model_parameter_count(preset_model("nemotron-h-8b"))) / 1e8) == 81);
+  // Qwen/Qwen3-Next-80B-A3B-Instruct has 81,324,862,720 with its module of multi-token prediction. In each of 49 blocks
+  // the gate of the shared expert is left out, and in 13 with attention two norms of 256 channels.
+  ModelSpec qwen = preset_model("qwen3-next-80b-a3b");
+  CHECK(std::llround(static_cast<double>(active_parameter_count(qwen)) / 1e9) == 4);  // 3 B besides two tables of 0.3 B
+  qwen.mtp_modules = 1;
+  CHECK(model_parameter_count(qwen) == 81'324'862'720 - 49 * 2048 - 13 * 512);
+}
+
+TEST_CASE("a module of multi-token prediction has the published parameters of DeepSeek-V3's") {
+  // deepseek-ai/DeepSeek-V3, README_WEIGHTS.md: 11.5 B of its own besides two tables of 0.9 B, which is its block
+  // without the projection, and 14 B with them; 685 B in all, scales of fp8 included.
+  ModelSpec model = preset_model("deepseek-v3");
+  const std::int64_t main = model_parameter_count(model);
+  model.mtp_modules = 1;
+  const std::int64_t module = model_parameter_count(model) - main, tables = 2 * model.vocab * model.hidden;
+  const std::int64_t projection = 2 * model.hidden * model.hidden;
+  CHECK(std::llround(static_cast<double>(module - projection) / 1e8) == 115);
+  CHECK(std::abs(static_cast<double>(module + tables) - 14e9) < 1e9);
+  CHECK(std::abs(static_cast<double>(main + module + tables) - 685e9) < 1e9);
+  CHECK(parse_model(to_json(model).dump(), "again") == model);
+}
+
+TEST_CASE("a pattern says of what each layer is made, and its parts must have sizes") {
+  const ModelSpec model = preset_model("hybrid-nano");
+  const std::vector<Layer> layers = model_layers(model);
+  REQUIRE(layers.size() == 8);
+  const auto block = [&](std::size_t i) { return std::get<TransformerLayer>(layers[i]); };
+  CHECK((block(1).mixes_states() && block(1).heads == 0 && !block(1).feeds_forward()));
+  CHECK((!block(2).mixes_tokens() && block(2).ffn == model.ffn));
+  CHECK((block(3).mixes_states() && block(3).heads == model.heads && block(3).ffn == model.ffn));
+  CHECK((block(6).heads == model.heads && !block(6).mixes_states() && !block(6).feeds_forward()));
+  CHECK(parse_model(to_json(model).dump(), "again") == model);
+  const auto refused = [&](const char* key, const nlohmann::json& value, const char* says) {
+    nlohmann::json json = nlohmann::json::parse(to_json(model).dump());
+    json[key] = value;
+    CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains(says), SpecError);
+  };
+  refused("pattern", "M - * -", "its 4 layers do not divide the 6 layers");
+  refused("pattern", "ME - *", "give their number under experts");
+  refused("pattern", "- *", "no layer has the state mixer");
+  refused("pattern", "M X *", "'X' is no kind of layer");
+  refused("experts", 4, "experts_per_token");
+  refused("mamba", {{"channels", 256}, {"state_size", 16}, {"step_rank", 8}}, "one kind of state mixer");
 }
 
 TEST_CASE("presets name their source, and small ones take bytes") {

@@ -34,6 +34,15 @@ TEST_CASE("Mamba-2 on a device gives the cpu's losses and gradients, whole and o
   }
 }
 
+TEST_CASE("hybrids of attention and Mamba-2 on a device give the cpu's losses and gradients") {
+  for (const int tensor : {1, 2}) {
+    CAPTURE(tensor);
+    RunSpec spec = with_states("1f1b", tensor);
+    spec.stage_layers = spec_of(hybrid_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 2})).stage_layers;
+    check_beside_cpu(spec);
+  }
+}
+
 TEST_CASE("Mamba-2 on a device computes activations again to the same bits, and runs in 16 bits") {
   const RunSpec kept = with_states("1f1b");
   const RunResult expected = on_host(kept);
@@ -53,10 +62,10 @@ TEST_CASE("a device refuses Mamba-2 in slices of sequences, and convolutions ove
   spec.schedule = lower(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), {});
   CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("Mamba-2's blocks in slices of sequences"),
                        SpecError);
-  Mamba2Layer wide = mamba2_block();
-  wide.taps = 8;
+  TransformerLayer wide = mamba2_block();
+  std::get<Mamba2Mixer>(wide.states).taps = 8;
   CHECK(has_device_kernels(wide));
-  wide.taps = 9;
+  std::get<Mamba2Mixer>(wide.states).taps = 9;
   CHECK(!has_device_kernels(wide));
 }
 

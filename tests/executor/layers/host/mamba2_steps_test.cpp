@@ -23,8 +23,11 @@ double silu_of(double x) {
 /// The recurrence of one sequence, a token at a time.
 class Recurrence {
  public:
-  Recurrence(const Mamba2Layer& layer, const Weights& of)
-      : layer_(layer), of_(of), states_(static_cast<std::size_t>(layer.inner() * layer.state_size)) {}
+  Recurrence(const Mamba2Mixer& layer, double epsilon, const Weights& of)
+      : layer_(layer),
+        epsilon_(epsilon),
+        of_(of),
+        states_(static_cast<std::size_t>(layer.inner() * layer.state_size)) {}
 
   /// Returns the mixer's output [h] for the next token's normed input [h].
   Doubles next(const Doubles& input) {
@@ -91,26 +94,27 @@ class Recurrence {
         gated.push_back(y[static_cast<std::size_t>(c)] * silu_of(row[static_cast<std::size_t>(c)]));
         gain.push_back(weight("mixer_norm.gain", c));
       }
-      const Doubles scaled = normed(gated, gain, layer_.norm_epsilon);
+      const Doubles scaled = normed(gated, gain, epsilon_);
       all.insert(all.end(), scaled.begin(), scaled.end());
     }
     return all;
   }
 
-  const Mamba2Layer& layer_;
+  const Mamba2Mixer& layer_;
+  double epsilon_;
   const Weights& of_;
   std::vector<Doubles> past_;  // [token] channels before the convolution
   Doubles states_;             // [H, P, N]
 };
 
-Doubles token_by_token(const Mamba2Layer& layer, const Weights& of, const Doubles& x) {
+Doubles token_by_token(const TransformerLayer& layer, const Weights& of, const Doubles& x) {
   Doubles y;
   for (std::int64_t sequence = 0; sequence < kTwoSequences.microbatch; ++sequence) {
-    Recurrence recurrence(layer, of);
+    Recurrence recurrence(std::get<Mamba2Mixer>(layer.states), layer.norm_epsilon, of);
     for (std::int64_t token = 0; token < kTwoSequences.sequence; ++token) {
       const auto first = x.begin() + (sequence * kTwoSequences.sequence + token) * layer.hidden;
       const Doubles own(first, first + layer.hidden);
-      const Doubles branch = recurrence.next(normed(own, of.at("norm.gain"), layer.norm_epsilon));
+      const Doubles branch = recurrence.next(normed(own, of.at("norm1.gain"), layer.norm_epsilon));
       for (std::size_t c = 0; c < own.size(); ++c) y.push_back(own[c] + branch[c]);
     }
   }
@@ -122,8 +126,8 @@ Doubles token_by_token(const Mamba2Layer& layer, const Weights& of, const Double
 TEST_CASE("a block of Mamba-2 and its gradients are those of one that is written down token by token") {
   for (const bool has_bias : {false, true}) {
     CAPTURE(has_bias);
-    Mamba2Layer layer = mamba2_block();
-    layer.linear_bias = has_bias;
+    TransformerLayer layer = mamba2_block();
+    std::get<Mamba2Mixer>(layer.states).linear_bias = has_bias;
     Weights weights;
     std::uint64_t stream = 0;
     for (const ParameterTensor& tensor : layer_parameters(layer)) {

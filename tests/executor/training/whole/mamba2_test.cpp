@@ -59,12 +59,11 @@ TEST_CASE("its losses fall, and are the same on two tensor ranks and on one") {
 
 TEST_CASE("layouts that Mamba-2 cannot have are refused with the remedy") {
   RunSpec shared = spec_over(mamba2_model(), "naive", {.ranks = 1, .microbatches = 2}, {.context = 2});
-  CHECK_THROWS_WITH_AS(run(shared), doctest::Contains("kind mamba2 is not shared by context ranks; set context to 1"),
-                       SpecError);
+  CHECK_THROWS_WITH_AS(run(shared), doctest::Contains("context ranks do not share it; set context to 1"), SpecError);
   RunSpec divided = spec_over(mamba2_model(), "naive", {.ranks = 1, .microbatches = 2}, {.tensor = 4});
   CHECK_THROWS_WITH_AS(run(divided), doctest::Contains("2 groups cannot be divided over 4 tensor ranks"), SpecError);
   RunSpec odd = mamba2_alone(1);
-  std::get<Mamba2Layer>(odd.stage_layers[0][1]).groups = 3;
+  std::get<Mamba2Mixer>(std::get<TransformerLayer>(odd.stage_layers[0][1]).states).groups = 3;
   CHECK_THROWS_WITH_AS(run(odd), doctest::Contains("groups must divide heads"), SpecError);
 }
 

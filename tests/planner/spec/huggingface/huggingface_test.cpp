@@ -77,6 +77,32 @@ const char* const kNemotron = R"({"model_type": "nemotron", "hidden_size": 6144,
   "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8, "vocab_size": 256000,
   "hidden_act": "relu2", "partial_rotary_factor": 0.5, "norm_eps": 1e-5})";
 
+const char* const kJamba = R"({"model_type": "jamba", "attn_layer_offset": 4, "attn_layer_period": 8,
+  "expert_layer_offset": 1, "expert_layer_period": 2, "hidden_act": "silu", "hidden_size": 4096,
+  "intermediate_size": 14336, "mamba_conv_bias": true, "mamba_d_conv": 4, "mamba_d_state": 16, "mamba_dt_rank": 256,
+  "mamba_expand": 2, "mamba_proj_bias": false, "num_attention_heads": 32, "num_experts": 16, "num_experts_per_tok": 2,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "sliding_window": null,
+  "tie_word_embeddings": false, "vocab_size": 65536})";
+const char* const kQwen3Next = R"({"model_type": "qwen3_next", "attention_bias": false, "decoder_sparse_step": 1,
+  "full_attention_interval": 4, "head_dim": 256, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 5120,
+  "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+  "linear_value_head_dim": 128, "mlp_only_layers": [], "moe_intermediate_size": 512, "norm_topk_prob": true,
+  "num_attention_heads": 16, "num_experts": 512, "num_experts_per_tok": 10, "num_hidden_layers": 48,
+  "num_key_value_heads": 2, "partial_rotary_factor": 0.25, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+  "shared_expert_intermediate_size": 512, "tie_word_embeddings": false, "vocab_size": 151936})";
+const char* const kNemotronH = R"({"model_type": "nemotron_h", "attention_bias": false, "attention_head_dim": 128,
+  "chunk_size": 128, "conv_kernel": 4, "expand": 2, "hidden_size": 4096,
+  "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", "intermediate_size": 21504,
+  "mamba_head_dim": 64, "mamba_num_heads": 128, "mamba_proj_bias": false, "mlp_bias": false, "mlp_hidden_act": "relu2",
+  "n_groups": 8, "num_attention_heads": 32, "num_hidden_layers": 52, "num_key_value_heads": 8, "rms_norm_eps": 1e-05,
+  "ssm_state_size": 128, "tie_word_embeddings": false, "use_bias": false, "use_conv_bias": true, "vocab_size": 131072})";
+const char* const kFalconH1 = R"({"model_type": "falcon_h1", "attention_bias": false, "head_dim": 128,
+  "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 21504, "mamba_chunk_size": 256,
+  "mamba_conv_bias": true, "mamba_d_conv": 4, "mamba_d_head": 128, "mamba_d_ssm": 4096, "mamba_d_state": 256,
+  "mamba_n_groups": 2, "mamba_n_heads": 32, "mamba_proj_bias": false, "mamba_rms_norm": true, "mlp_bias": false,
+  "num_attention_heads": 20, "num_hidden_layers": 72, "num_key_value_heads": 4, "projectors_bias": false,
+  "rms_norm_eps": 1e-05, "rope_theta": 100000000000.0, "tie_word_embeddings": false, "vocab_size": 261120})";
+
 /// A published configuration, the trained parameters that its repository counts, and the parts of them that are not
 /// priced.
 struct PublishedConfiguration {
@@ -93,7 +119,8 @@ void check_same_sizes(const char* text, const char* preset) {
   ModelSpec expected = preset_model(preset);
   expected.name = imported.name;
   expected.source = imported.source;
-  expected.sequence = imported.sequence;  // the file says what the model takes, the preset what it was trained on
+  expected.mtp_modules = imported.mtp_modules;  // presets are main models
+  expected.sequence = imported.sequence;        // the file says what the model takes, the preset what it was trained on
   CHECK(imported == expected);
 }
 
@@ -111,6 +138,10 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
   check_same_sizes(kPythia, "pythia-6.9b");
   check_same_sizes(kNemotron, "nemotron-4-15b");
   check_same_sizes(kDeepSeekV2, "deepseek-v2");
+  check_same_sizes(kJamba, "jamba-v0.1");
+  check_same_sizes(kQwen3Next, "qwen3-next-80b-a3b");
+  check_same_sizes(kNemotronH, "nemotron-h-8b");
+  check_same_sizes(kFalconH1, "falcon-h1-34b");
 }
 
 TEST_CASE("parameters of a configuration of each family are those that its repository counts") {
@@ -266,11 +297,12 @@ TEST_CASE("Llama 4 Maverick has experts in every second layer, and wide MLPs bet
   CHECK(model == preset);
 }
 
-TEST_CASE("a module of multi-token prediction is left out, and the note says so") {
+TEST_CASE("modules of multi-token prediction are read") {
   const ImportedModel imported = model_from_huggingface(kDeepSeekV3, "config.json");
-  CHECK(imported.note.find("multi-token prediction") != std::string::npos);
+  CHECK(imported.model.mtp_modules == 1);
+  CHECK(imported.note.empty());
   CHECK(imported.ignored_keys.empty());
-  CHECK(model_from_huggingface(kDeepSeekV2, "config.json").note.empty());
+  CHECK(model_from_huggingface(kDeepSeekV2, "config.json").model.mtp_modules == 0);
 }
 
 TEST_CASE("what is not modelled is said, and no other model proposed") {

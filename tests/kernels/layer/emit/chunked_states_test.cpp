@@ -1,4 +1,4 @@
-// Mamba-2's block by its numbers (Dao & Gu 2024, 2405.21060).
+// Mamba-2's block (Dao & Gu 2024, 2405.21060) and a gated delta net (Yang et al. 2024, 2412.06464) by their numbers.
 
 #include <doctest/doctest.h>
 
@@ -15,12 +15,13 @@ constexpr LayerWork kMambaWork{.microbatch = 2, .sequence = 16};
 
 TEST_CASE("a block of Mamba-2 has the parameters of the published one") {
   // mistralai/Mamba-Codestral-7B-v0.1: 64 such blocks, two tables of 32768 x 4096 and the last norm have 7,285,403,648.
-  const Mamba2Layer block{.hidden = 4096, .heads = 128, .head_size = 64, .state_size = 128, .groups = 8};
+  const TransformerLayer block{.hidden = 4096,
+                               .states = Mamba2Mixer{.heads = 128, .head_size = 64, .state_size = 128, .groups = 8}};
   CHECK(64 * parameter_count(block) + 2 * 32768 * 4096 + 4096 == 7'285'403'648);
 }
 
 TEST_CASE("both projections take part once a pass, and the state space in chunks") {
-  const Mamba2Layer block = small_mamba2();  // 8 heads of 16, states of 32, 4 groups, chunks of 8
+  const TransformerLayer block = small_mamba2();  // 8 heads of 16, states of 32, 4 groups, chunks of 8
   const LayerProgram program = layer_program(block, kMambaWork);
   const double projections = 64.0 * (128 + (128 + 2 * 4 * 32) + 8) + 128.0 * 64;
   for (const Pass pass : {Pass::kForward, Pass::kInputGrad, Pass::kWeightGrad}) {
@@ -41,7 +42,7 @@ TEST_CASE("selective recomputation forgets what the norms and the convolution ma
   std::vector<std::string> again;
   for (const SavedTensor& tensor : saved_tensors(program, Recompute::kSelective))
     if (tensor.recomputed) again.push_back(tensor.name);
-  CHECK(again == std::vector<std::string>{"norm output", "convolution output", "mixer_norm output"});
+  CHECK(again == std::vector<std::string>{"norm1 output", "convolution output", "mixer_norm output"});
 }
 
 TEST_CASE("a tensor rank has whole groups, and exchanges the stream alone") {
@@ -62,6 +63,23 @@ TEST_CASE("a tensor rank has whole groups, and exchanges the stream alone") {
 TEST_CASE("devices have kernels for it") {
   CHECK(is_on_devices(small_mamba2()));
   CHECK(is_on_devices(small_llama_block()));
+}
+
+TEST_CASE("a gated delta net has the parameters of Qwen3-Next's") {
+  // Its published sizes: 16 key heads and 32 value heads of 128 channels, 4 taps, a stream of 2048.
+  const TransformerLayer block{
+      .hidden = 2048, .states = DeltaNetMixer{.key_heads = 16, .value_heads = 32, .key_size = 128, .value_size = 128}};
+  const std::int64_t projections = 2048 * (2 * 2048 + 2 * 4096) + 2048 * 2 * 32 + 4096 * 2048;
+  CHECK(parameter_count(block) == projections + 4 * (2 * 2048 + 4096) + 2 * 32 + 128 + 2048);
+}
+
+TEST_CASE("the gated delta rule has the products of its chunked form") {
+  const std::int64_t tokens = 32, heads = 8, k = 16, v = 8, q = 8;
+  const KernelCall call = kernel_call(KernelKind::kDeltaRuleForward, {2, 16, heads, 4, k, v, q});
+  // A token of a head: K K^T, the inverse of a triangle, W, U; W S and the states; Q S, Q K^T, its product with U.
+  const double products =
+      2 * q * k + 2.0 * q * q / 3 + 2 * q * k + 2 * q * v + 4 * k * v + 2 * k * v + 2 * q * k + 2 * q * v;
+  CHECK(call.flops == doctest::Approx(tokens * heads * products).epsilon(1e-12));
 }
 
 }  // namespace plumb::test
