@@ -165,7 +165,8 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "durations that vary, as in cv=0.05 (of each compute action; also rank_cv of a rank for a whole "
                    "run, comm_cv of each transfer, dist=lognormal, normal or gamma, runs=1000, seed=1)");
   add_meshes(verb, arguments->meshes, arguments->reshard);
-  verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev; packed if its name ends in .gz");
+  verb->add_option("--trace", arguments->trace,
+                   "write a Chrome trace, to open in ui.perfetto.dev; packed if its name ends in .gz");
   add_html(verb, arguments->html);
   CLI::Option* draw = verb->add_flag("--draw", arguments->draw, "draw the timeline");
   CLI::Option* verbose =

@@ -107,8 +107,8 @@ ModelSpec falcon_h1(HuggingFaceConfig& config) {
   config.refuse_flag("attention_bias", "biases on the attention alone");
   config.refuse_flag("mlp_bias", "biases on the MLP alone");
   config.refuse_flag("projectors_bias", "biases on the output projections alone");
-  const std::int64_t inner = config.has("mamba_d_ssm") ? config.size("mamba_d_ssm")
-                                                       : config.size_or("mamba_expand", 2) * model.hidden;
+  const std::int64_t inner =
+      config.has("mamba_d_ssm") ? config.size("mamba_d_ssm") : config.size_or("mamba_expand", 2) * model.hidden;
   Mamba2Mixer mixer = mamba_sizes(config, inner, {.heads = 128, .state_size = 256, .groups = 1});
   mixer.gated_norm = config.flag_or("mamba_rms_norm", false);
   model.states = mixer;
@@ -144,18 +144,19 @@ std::vector<LayerParts> nemotron_layers(HuggingFaceConfig& config) {
 
 /// Nemotron-H (NVIDIA 2025, 2504.03624): each layer is Mamba-2, attention, an MLP or experts alone. It has no positions.
 ModelSpec nemotron_h(HuggingFaceConfig& config) {
-  ModelSpec model{.hidden = config.size_or("hidden_size", 4096),
-                  .heads = config.size_or("num_attention_heads", 32),
-                  .kv_heads = config.size_or("num_key_value_heads", 8),
-                  .head_size = config.size_or(config.has("attention_head_dim") ? "attention_head_dim" : "head_dim", 128),
-                  .ffn = config.size_or("intermediate_size", 21504),
-                  .vocab = config.size_or("vocab_size", 131072),
-                  .sequence = config.size_or("max_position_embeddings", 0),
-                  .norm = NormKind::kRmsNorm,
-                  .norm_epsilon = config.number_or(config.has("rms_norm_eps") ? "rms_norm_eps" : "layer_norm_epsilon", 1e-5),
-                  .mlp = MlpKind::kGelu,
-                  .exact_gelu = is_exact_gelu(config, "mlp_hidden_act", "relu2"),
-                  .tied_embeddings = config.flag_or("tie_word_embeddings", false)};
+  ModelSpec model{
+      .hidden = config.size_or("hidden_size", 4096),
+      .heads = config.size_or("num_attention_heads", 32),
+      .kv_heads = config.size_or("num_key_value_heads", 8),
+      .head_size = config.size_or(config.has("attention_head_dim") ? "attention_head_dim" : "head_dim", 128),
+      .ffn = config.size_or("intermediate_size", 21504),
+      .vocab = config.size_or("vocab_size", 131072),
+      .sequence = config.size_or("max_position_embeddings", 0),
+      .norm = NormKind::kRmsNorm,
+      .norm_epsilon = config.number_or(config.has("rms_norm_eps") ? "rms_norm_eps" : "layer_norm_epsilon", 1e-5),
+      .mlp = MlpKind::kGelu,
+      .exact_gelu = is_exact_gelu(config, "mlp_hidden_act", "relu2"),
+      .tied_embeddings = config.flag_or("tie_word_embeddings", false)};
   for (const char* bias : {"attention_bias", "mlp_bias", "use_bias"})
     config.refuse_flag(bias, "biases on one kind of layer alone");
   model.pattern = nemotron_layers(config);

@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb::test {
-namespace {
+namespace plumb::test { namespace {
 
 /// Variables that all meet each other, which no small tables eliminate.
 AssignmentProblem dense_problem(int variables, int choices) {
@@ -43,5 +42,4 @@ TEST_CASE("the machine's solver finds what an exact elimination finds, where the
   CHECK(found.cost == doctest::Approx(exact.cost).epsilon(1e-9));
 }
 
-}  // namespace
-}  // namespace plumb::test
+}}  // namespace plumb::test

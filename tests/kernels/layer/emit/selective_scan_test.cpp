@@ -24,8 +24,7 @@ TEST_CASE("Mamba's mixer has the parameters of Jamba's") {
 }
 
 TEST_CASE("tensor ranks sum B, C and the low-rank steps, which come from all channels") {
-  const LayerProgram program =
-      layer_program(of_jamba(), {.microbatch = 1, .sequence = 64, .tensor_parallel = 4});
+  const LayerProgram program = layer_program(of_jamba(), {.microbatch = 1, .sequence = 64, .tensor_parallel = 4});
   std::vector<std::int64_t> summed;
   for (const Exchange& exchange : exchanges_of(program, Pass::kForward)) summed.push_back(exchange.elements);
   CHECK(summed == std::vector<std::int64_t>{64 * 256, 64 * 2 * 16, 64 * 4096});
