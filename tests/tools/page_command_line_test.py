@@ -4,6 +4,7 @@
 usage: page_command_line_test.py PLUMB
 """
 import base64
+import html
 import json
 import re
 import shutil
@@ -15,6 +16,24 @@ from command_line import CommandLineTest, run_cases
 from megatron_log import megatron_log
 
 BROWSER = shutil.which("chromium")
+
+
+# Presses "+" on the timeline and an arrow on the points, takes the first series of points away, and notes what came of it.
+USER = """
+const press = (on, key) => on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const canvas = document.querySelector("canvas"), chart = document.querySelector(".chart");
+const found = { whole: page.blocks.find((block) => block.kind === "timeline").end };
+press(canvas, "+");
+press(chart, "ArrowRight");
+found.picked = chart.nextElementSibling.textContent;
+found.points = chart.querySelectorAll("circle").length;
+chart.previousElementSibling.querySelector("button").click();
+found.points_without_the_first = chart.querySelectorAll("circle").length;
+setTimeout(() => {
+  found.timeline = [Number(canvas.dataset.begin), Number(canvas.dataset.end)];
+  document.body.dataset.found = JSON.stringify(found);
+}, 500);
+"""
 
 
 def data_of(page):
@@ -76,6 +95,8 @@ class Page(CommandLineTest):
         self.assert_all_close(self.busy_of(timeline), [rank["busy_s"] for rank in answer["ranks"]])
         memory = block_of(data, "Memory at the peak of each rank")
         self.assertEqual([sum(bar["values"]) for bar in memory["bars"]], answer["peak_memory_bytes"])
+        curves = block_of(data, "Memory over time")["series"]
+        self.assertEqual([max(point["y"] for point in curve["points"]) for curve in curves], answer["peak_memory_bytes"])
         for bar in block_of(data, "Time of each rank by cause")["bars"]:
             self.assertAlmostEqual(sum(bar["values"]), answer["step_time_s"], places=9)
         binding = block_of(data, "What binds the step: its change by 1 % more of each figure")
@@ -162,10 +183,17 @@ class Page(CommandLineTest):
         self.assertEqual([row[0] for row in figures], [by["figure"] for by in answer["explaining_figures"]])
 
     @unittest.skipUnless(BROWSER, "there is no chromium")
-    def test_a_browser_draws_the_frame_of_a_timeline(self):
-        path = self.folder / "page.html"
-        self.done("simulate", "--schedule", "interleaved", "-p", 4, "-m", 8, "-v", 2, "--html", path)
-        self.assertIn("data-frame-ms", browse(path)[0])
+    def test_keys_zoom_a_timeline_and_pick_points_and_a_press_takes_a_kind_away(self):
+        page = self.folder / "page.html"
+        self.done(*self.SEARCH, "--html", page)
+        page.write_text(page.read_text().replace("</body>", f"<script>{USER}</script></body>"))
+        drawn, said = browse(page)
+        self.assertNotIn("CONSOLE", said)
+        found = json.loads(html.unescape(re.search(r'data-found="(.*?)"', drawn).group(1)))
+        begin, end = found["timeline"]
+        self.assertAlmostEqual((end - begin) / found["whole"], 0.5, places=6)
+        self.assertRegex(found["picked"], "memory of the fullest rank .* GiB, step time .* s")
+        self.assertGreater(found["points"], found["points_without_the_first"])
 
 
 if __name__ == "__main__":

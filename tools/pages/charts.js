@@ -149,12 +149,18 @@ function drawPoints(parent, block) {
       svgElement(svg, "line", { x1: at, x2: at, y1: top, y2: height - bottom, stroke: "var(--bad)", "stroke-dasharray": "4 3" });
       svgElement(svg, "text", { x: at - 5, y: top + 10, "text-anchor": "end", class: "faint" }, `limit ${x.text(block.x.limit)}`);
     }
+    if (block.y.limit > 0) {
+      const at = y.place(block.y.limit);
+      svgElement(svg, "line", { x1: left, x2: width - right, y1: at, y2: at, stroke: "var(--bad)", "stroke-dasharray": "4 3" });
+      svgElement(svg, "text", { x: width - right, y: at - 5, "text-anchor": "end", class: "faint" }, `limit ${y.text(block.y.limit)}`);
+    }
     block.series.forEach((series, index) => {
       if (!shown[index]) return;
       if (series.line && series.points.length > 1) {
         const path = series.points.map((point) => `${x.place(point.x)},${y.place(point.y)}`).join(" ");
         svgElement(svg, "polyline", { points: path, fill: "none", stroke: series.color, "stroke-width": 2 });
       }
+      if (series.line && series.points.length > 60) return;  // a curve
       for (const point of series.points) svgElement(svg, "circle", { cx: x.place(point.x), cy: y.place(point.y), r: 4, fill: series.color });
     });
     ring = svgElement(svg, "circle", { r: 7, fill: "none", stroke: "var(--ink)", "stroke-width": 2, visibility: "hidden" });
@@ -183,7 +189,7 @@ function drawPoints(parent, block) {
 
 /** Bars to both sides of 0, with their ranges across them. */
 function drawDifferences(parent, block) {
-  const rowHeight = 20, gutter = 260, right = 330, width = 1000;
+  const rowHeight = 20, gutter = 280, right = 330, width = 1000;
   const ends = block.bars.flatMap((bar) => bar.low === null ? [bar.value] : [bar.value, bar.low, bar.high]);
   const least = Math.min(0, ...ends), most = Math.max(0, ...ends), wide = most - least || 1;
   const xOf = (value) => gutter + (value - least) / wide * (width - gutter - right);
@@ -191,7 +197,7 @@ function drawDifferences(parent, block) {
   const svg = svgElement(parent, "svg", { viewBox: `0 0 ${width} ${height + 4}`, role: "img" });
   block.bars.forEach((bar, row) => {
     const y = row * rowHeight, middle = y + rowHeight / 2;
-    const name = bar.name.length > 40 ? `${bar.name.slice(0, 39)}…` : bar.name;
+    const name = bar.name.length > 38 ? `${bar.name.slice(0, 37)}…` : bar.name;
     svgElement(svgElement(svg, "text", { x: gutter - 8, y: y + 14, "text-anchor": "end" }, name), "title", {}, bar.name);
     const from = Math.min(xOf(0), xOf(bar.value)), to = Math.max(xOf(0), xOf(bar.value));
     svgElement(svg, "rect", { x: from, y: y + 3, width: Math.max(1, to - from), height: rowHeight - 7, fill: bar.value < 0 ? "#4e79a7" : "#f28e2b" });

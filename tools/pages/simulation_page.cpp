@@ -1,5 +1,7 @@
 #include "tools/pages/simulation_page.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "simulator/memory/memory_holders.h"
@@ -27,6 +29,37 @@ void add_memory(Page& page, const ReportContext& context, const Plan* plan) {
   add_bars(page, "Memory at the peak of each rank", kinds, bars, "B", limit);
 }
 
+/// Returns the most that a rank holds in each of equal parts of the step.
+PointSeries memory_curve(const std::string& name, const std::vector<MemorySample>& samples, SimTime makespan) {
+  constexpr std::int64_t kParts = 240;
+  PointSeries curve{.name = name, .joined = true};
+  std::size_t next = 0;
+  std::int64_t held = 0;
+  for (std::int64_t part = 0; part < kParts; ++part) {
+    const SimTime end = makespan / kParts * (part + 1);
+    std::int64_t most = held;
+    for (; next < samples.size() && (samples[next].time < end || part + 1 == kParts); ++next) {
+      held = samples[next].bytes;
+      most = std::max(most, held);
+    }
+    curve.points.push_back({.x = seconds(makespan / kParts * part), .y = static_cast<double>(most)});
+  }
+  return curve;
+}
+
+void add_memory_over_time(Page& page, const Simulation& simulation, const Plan* plan) {
+  std::vector<PointSeries> curves;
+  const std::vector<RankTimeline>& ranks = simulation.timeline.ranks;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (std::ranges::any_of(ranks[rank].memory, [](const MemorySample& sample) { return sample.bytes > 0; }))
+      curves.push_back(memory_curve(fmt::format("rank {}", rank), ranks[rank].memory, simulation.makespan));
+  }
+  if (curves.empty()) return;
+  const double limit = plan == nullptr ? 0 : memory_for_tensors(plan->cluster.device);
+  add_points(page, "Memory over time", {.name = "time", .unit = "s"}, {.name = "memory", .unit = "B", .limit = limit},
+             curves);
+}
+
 void add_time(Page& page, const Simulation& simulation, const ReportContext& context) {
   if (context.idle.empty()) return;
   const TimeByCause time = time_by_cause(simulation.busy, context.idle, context.exposed);
@@ -50,6 +83,7 @@ void add_binding(Page& page, const std::vector<ResourceSensitivity>& by_resource
 void add_simulation(Page& page, const Simulation& simulation, const ReportContext& context, const Plan* plan) {
   add_timeline(page, "Timeline", simulation.timeline);
   add_memory(page, context, plan);
+  add_memory_over_time(page, simulation, plan);
   add_time(page, simulation, context);
   add_binding(page, context.by_resource);
 }

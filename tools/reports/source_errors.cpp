@@ -37,7 +37,7 @@ std::vector<Difference> errors_left_out(const LeftOut& left_out, bool of_memory)
     groups.push_back({.name = fmt::format("{} ({})", group.left_out, framework_known_name(group.framework)),
                       .value = group.errors.bias_pct,
                       .range = std::pair{-half, half},
-                      .label = fmt::format("{} rows, mean error {:.1f} %, {:.0f} % in the interval", group.errors.count,
+                      .label = fmt::format("{} rows, mean error {:.1f} %, {:.0f} % within", group.errors.count,
                                            group.errors.mean_pct, 100 * group.coverage_ratio)});
   }
   return groups;

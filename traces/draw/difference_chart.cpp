@@ -11,7 +11,16 @@
 namespace plumb { inline namespace traces {
 namespace {
 
-constexpr double kNames = 250, kBars = 330, kLabels = 300, kDifferenceRow = 17, kPanelHead = 26;
+constexpr double kNames = 270, kBars = 330, kLabels = 320, kDifferenceRow = 17, kPanelHead = 26;
+constexpr std::size_t kLongestName = 42;
+
+/// Returns the name, cut between two characters of UTF-8 where it is too long for its column.
+std::string shortened(const std::string& name) {
+  if (name.size() <= kLongestName) return name;
+  std::size_t end = kLongestName - 3;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+  return name.substr(0, end) + "...";
+}
 
 class DifferenceChart {
  public:
@@ -33,9 +42,10 @@ class DifferenceChart {
       if (panel.rows.empty()) continue;
       y_ += kPanelHead;
       text(8, "start", "#222222", panel.title, " font-weight=\"bold\"");
-      const double top = y_ + 6;
+      draw_grid(y_ + 6, y_ + 4 + kDifferenceRow * static_cast<double>(panel.rows.size()));
       for (const Difference& row : panel.rows) draw_row(row);
-      draw_grid(top);
+      y_ += 16;
+      draw_marks();
     }
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {:.0f}\" font-family=\"Helvetica, Arial, "
@@ -59,7 +69,7 @@ class DifferenceChart {
 
   void draw_row(const Difference& row) {
     y_ += kDifferenceRow;
-    text(kNames - 8, "end", "#222222", row.name);
+    text(kNames - 8, "end", "#222222", shortened(row.name));
     const double from = std::min(x_of(0), x_of(row.value)), to = std::max(x_of(0), x_of(row.value));
     body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"10\" fill=\"{}\"/>\n", from, y_ - 9,
                          std::max(1.0, to - from), row.value < 0 ? "#4e79a7" : "#f28e2b");
@@ -79,16 +89,22 @@ class DifferenceChart {
                          y_ - 8, tip, y_ - 4, y_);
   }
 
-  /// Draws the lines of the axis behind which the rows from `top` on stand, and its marks below them.
-  void draw_grid(double top) {
-    const double bottom = y_ + 4;
-    y_ += 16;
+  /// Returns the round values of the axis.
+  std::vector<double> marks() const {
     const double step = 2 * tick_distance(reach_);
-    for (double mark = -step * std::floor(reach_ / step); mark <= reach_ * (1 + 1e-9); mark += step) {
-      const bool is_zero = std::abs(mark) < step / 2;
-      line(x_of(mark), x_of(mark), top, bottom, is_zero ? "#666666" : "#e2e2e2");
-      text(x_of(mark), "middle", "#666666", is_zero ? fmt::format("0 {}", unit_) : fmt::format("{:+.4g}", mark));
-    }
+    std::vector<double> values;
+    for (double mark = -step * std::floor(reach_ / step); mark <= reach_ * (1 + 1e-9); mark += step)
+      values.push_back(std::abs(mark) < step / 2 ? 0 : mark);
+    return values;
+  }
+
+  void draw_grid(double top, double bottom) {
+    for (const double mark : marks()) line(x_of(mark), x_of(mark), top, bottom, mark == 0 ? "#666666" : "#e2e2e2");
+  }
+
+  void draw_marks() {
+    for (const double mark : marks())
+      text(x_of(mark), "middle", "#666666", mark == 0 ? fmt::format("0 {}", unit_) : fmt::format("{:+.4g}", mark));
   }
 
   std::string unit_;

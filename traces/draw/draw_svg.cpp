@@ -196,7 +196,7 @@ class Picture {
     const auto add = [&](std::string_view fill, std::string_view label) {
       body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" fill=\"{}\"/>\n", x, y_, fill);
       body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#222222\">{}</text>\n", x + 20, y_ + 11, label);
-      x += 44 + kDigitWidth * static_cast<double>(label.size());
+      x += 38 + 5.8 * static_cast<double>(label.size());
     };
     std::string_view first;
     for (const OpColor& entry : kOpColors) {
@@ -211,7 +211,12 @@ class Picture {
     }
     for (int chunk = 1; chunk < std::min(chunks_, 4) && !first.empty(); ++chunk)
       add(shade_of(first, chunk), fmt::format("chunk {}{}", chunk, chunk == 3 && chunks_ > 4 ? " and later" : ""));
-    if (has_pairs_) add("none", "one above the other: an overlapped pair");
+    if (has_pairs_) {
+      const double x_of_pair = x;
+      add(color_of(Op::kForward), "overlapped pair");
+      body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"7\" fill=\"{}\"/>\n", x_of_pair,
+                           y_ + 7, color_of(Op::kBackward));
+    }
     if (longest_ > SimTime{0}) add("url(#idle)", "idle");
     y_ += kLegendHeight;
   }

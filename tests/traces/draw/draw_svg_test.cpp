@@ -39,8 +39,8 @@ TEST_CASE("an overlapped pair is one box of two halves, and the legend says so")
   const std::string svg = draw_svg({simulated_timeline("dualpipe", 4, 8)});
   CHECK(count(svg, "height=\"13\"") > 0);
   CHECK(count(svg, "height=\"13\"") % 2 == 0);
-  CHECK(svg.find("an overlapped pair") != std::string::npos);
-  CHECK(draw_svg({simulated_timeline("1f1b", 2, 3)}).find("an overlapped pair") == std::string::npos);
+  CHECK(svg.find(">overlapped pair<") != std::string::npos);
+  CHECK(draw_svg({simulated_timeline("1f1b", 2, 3)}).find(">overlapped pair<") == std::string::npos);
 }
 
 TEST_CASE("the legend has the operations and chunks that are there") {
