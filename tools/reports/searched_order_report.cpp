@@ -19,9 +19,10 @@ std::string searched_order_text(const SearchedOrder& searched) {
                 searched.name_before)
           : fmt::format("no order that the search found within its memory is quicker than {}, with {}\n",
                         searched.plan.layout.schedule, before);
-  return gained + fmt::format("its compute takes {}, and no order with such backwards takes less than {} there; what binds is {}\n",
-                              time_text(SimTime{searched.time}), time_text(SimTime{searched.bound.time}),
-                              searched.bound.reason);
+  return gained +
+         fmt::format(
+             "its compute takes {}, and no order with such backwards takes less than {} there; what binds is {}\n",
+             time_text(SimTime{searched.time}), time_text(SimTime{searched.bound.time}), searched.bound.reason);
 }
 
 nlohmann::ordered_json searched_order_json(const SearchedOrder& searched) {
