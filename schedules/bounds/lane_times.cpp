@@ -36,7 +36,9 @@ void add_position(LaneTimes& lane, const OrderQuestion& question, int stage, int
   lane.forward.push_back(costs.forward[stage]);
   lane.input_grad.push_back(costs.input_grad[stage] + (question.whole_backwards ? w : 0));
   lane.weight_grad.push_back(question.whole_backwards ? 0 : w);
-  lane.hop.push_back(next < 0 || places[next].rank == places[stage].rank ? 0 : costs.hop[stage]);
+  const bool crosses = next >= 0 && places[next].rank != places[stage].rank;
+  lane.hop.push_back(crosses ? costs.hop[stage] : 0);
+  lane.hop_busy.push_back(crosses && !costs.hop_busy.empty() ? costs.hop_busy[stage] : 0);
 }
 
 void add_times(LaneTimes& lane, Objective objective) {

@@ -1,7 +1,7 @@
 #pragma once
 // Lower bounds on the time of any order of a question's actions, each with its reason. A bound is a sum of
-// terms in words, and can be computed again from the question alone. rank_bounds.h and memory_bounds.h have
-// the derivations.
+// terms in words, and can be computed again from the question alone. rank_bounds.h, memory_bounds.h and
+// link_bounds.h have the derivations.
 //
 //   LowerBound bound = best_bound(question);
 //   bound.reason          // "the work of rank 0"

@@ -5,6 +5,11 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
+/// Returns the time for which a message has its link to itself.
+std::int64_t busy_time(const LinkCost& link, std::int64_t bytes) {
+  return to_sim_time(Seconds{static_cast<double>(bytes) / link.bytes_per_second}, "a message").count();
+}
+
 std::int64_t message_time(const LinkCost& link, std::int64_t bytes) {
   const Seconds occupied{static_cast<double>(bytes) / link.bytes_per_second};
   return to_sim_time(link.latency + occupied, "a hop").count();
@@ -16,7 +21,8 @@ OrderCosts equal_costs(const EqualCosts& costs, int stages) {
   const auto each = [stages](std::int64_t cost) {
     return std::vector<std::int64_t>(static_cast<std::size_t>(stages), cost);
   };
-  return {each(costs.forward), each(costs.input_grad), each(costs.weight_grad), each(costs.hop)};
+  return {each(costs.forward), each(costs.input_grad), each(costs.weight_grad), each(costs.hop),
+          costs.hop_busy > 0 ? each(costs.hop_busy) : std::vector<std::int64_t>{}};
 }
 
 OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& stages, bool whole_backwards) {
@@ -30,16 +36,22 @@ OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& st
   OrderCosts costs{.forward = each(Op::kForward),
                    .input_grad = each(whole_backwards ? Op::kBackward : Op::kInputGrad),
                    .weight_grad = whole_backwards ? std::vector<std::int64_t>(stages.size(), 0) : each(Op::kWeightGrad),
-                   .hop = std::vector<std::int64_t>(stages.size(), 0)};
+                   .hop = std::vector<std::int64_t>(stages.size(), 0),
+                   .hop_busy = std::vector<std::int64_t>(stages.size(), 0)};
   const StageNeighbors neighbors = stage_neighbors({.stages = stages});
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const int next = neighbors.successor[s];
     if (next < 0 || stages[next].rank == stages[s].rank) continue;
     const int here = stages[s].rank;
     const int there = stages[next].rank;
-    costs.hop[s] = std::max(message_time(link_between(table, here, there), table.stages[s].activation_message_bytes),
-                            message_time(link_between(table, there, here), table.stages[next].gradient_message_bytes));
+    const LinkCost& forth = link_between(table, here, there);
+    const LinkCost& back = link_between(table, there, here);
+    const std::int64_t activation = table.stages[s].activation_message_bytes;
+    const std::int64_t gradient = table.stages[next].gradient_message_bytes;
+    costs.hop[s] = std::max(message_time(forth, activation), message_time(back, gradient));
+    costs.hop_busy[s] = std::max(busy_time(forth, activation), busy_time(back, gradient));
   }
+  if (std::ranges::all_of(costs.hop_busy, [](std::int64_t busy) { return busy == 0; })) costs.hop_busy.clear();
   return costs;
 }
 

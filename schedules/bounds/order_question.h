@@ -33,7 +33,7 @@ struct ActivationMemory {
 struct OrderQuestion {
   Schedule frame;  ///< name, micro-batches and stages; its lists are empty
   int ranks = 1;
-  OrderCosts costs;  ///< any hop carries any number of messages at once
+  OrderCosts costs;
   bool whole_backwards = false;
   Objective objective = Objective::kSpan;
   ActivationMemory memory;  ///< all empty: any number

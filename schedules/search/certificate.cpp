@@ -65,6 +65,7 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
                                      wrong_length("input gradients' costs", costs.input_grad.size(), stages),
                                      wrong_length("weight gradients' costs", costs.weight_grad.size(), stages),
                                      wrong_length("hops", costs.hop.size(), stages)};
+  if (!costs.hop_busy.empty()) faults.push_back(wrong_length("busy hops", costs.hop_busy.size(), stages));
   if (!memory.max_bytes.empty()) {
     faults.push_back(wrong_length("activation bytes", memory.activation_bytes.size(), stages));
     faults.push_back(wrong_length("released bytes", memory.released_at_input_grad_bytes.size(), stages));
@@ -78,7 +79,7 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
 
 /// Returns the bound that the question gives for the reason that the certificate has.
 LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated) {
-  if (stated.reason != exhaustive_bound(0).reason) return best_bound(question);
+  if (stated.reason != exhaustive_bound(0).reason || !is_searchable_exactly(question)) return best_bound(question);
   const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = std::numeric_limits<std::int64_t>::max()});
   return exhaustive_bound(exact.time);
 }
@@ -106,7 +107,8 @@ std::string certificate_text(const Certificate& certificate) {
         {{"forward", costs.forward},
          {"input_grad", costs.input_grad},
          {"weight_grad", costs.weight_grad},
-         {"hop", costs.hop}}},
+         {"hop", costs.hop},
+         {"hop_busy", costs.hop_busy.empty() ? ordered_json(nullptr) : ordered_json(costs.hop_busy)}}},
        {"memory", memory_json(certificate.memory)},
        {"time_ps", certificate.time},
        {"bound", {{"time_ps", certificate.bound.time}, {"reason", certificate.bound.reason}, {"terms", terms}}}}));
@@ -124,6 +126,7 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
                        .input_grad = counts(costs, "input_grad"),
                        .weight_grad = counts(costs, "weight_grad"),
                        .hop = counts(costs, "hop")};
+  if (costs.has("hop_busy")) certificate.costs.hop_busy = counts(costs, "hop_busy");
   costs.finish();
   if (object.has("memory")) certificate.memory = memory_from(object.object("memory"));
   certificate.time = object.non_negative_integer("time_ps", kLatestMoment.count());

@@ -3,7 +3,8 @@
 // bound. It can be checked from the schedule and the costs alone.
 //
 //   {"plumb_format": 1, "objective": "span", "whole_backwards": false,
-//    "costs_ps": {"forward": [..], "input_grad": [..], "weight_grad": [..], "hop": [..]},
+//    "costs_ps": {"forward": [..], "input_grad": [..], "weight_grad": [..], "hop": [..],
+//                 "hop_busy": null or [..]},
 //    "memory": {"activation_bytes": [..], "released_at_input_grad_bytes": [..], "max_bytes": [..]},
 //    "time_ps": 4396, "bound": {"time_ps": 4396, "reason": "the work of rank 0", "terms": [{"what": "..",
 //    "time_ps": 871}, ..]}}

@@ -289,14 +289,16 @@ class BranchAndBound {
 
 }  // namespace
 
-bool has_one_lane(const OrderQuestion& question) {
-  return std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
+bool is_searchable_exactly(const OrderQuestion& question) {
+  return question.costs.hop_busy.empty() &&
+         std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
 }
 
 ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort) {
-  if (!has_one_lane(question)) {
-    throw ScheduleError(fmt::format("{} has several lanes: an exhaustive search knows one way through the stages",
-                                    question.frame.name));
+  if (!is_searchable_exactly(question)) {
+    throw ScheduleError(
+        fmt::format("{} has several lanes, or messages that wait for each other: an exhaustive search knows neither",
+                    question.frame.name));
   }
   return BranchAndBound(question, most_time, effort).run();
 }

@@ -21,8 +21,9 @@ struct ExactEffort {
   std::function<bool()> is_stopped;  ///< ends the search early where it gives true; may be empty
 };
 
-/// True if all micro-batches take one way through the stages: no copies in other directions.
-bool has_one_lane(const OrderQuestion& question);
+/// True if all micro-batches take one way through the stages (no copies in other directions) and no message waits for
+/// another.
+bool is_searchable_exactly(const OrderQuestion& question);
 
 /// Returns the shortest order below `most_time`, or none, as far as the effort goes. Partial orders are
 /// continued by the rule of Giffler and Thompson (1960), which meets a shortest order: the next action is one
@@ -30,7 +31,7 @@ bool has_one_lane(const OrderQuestion& question);
 /// ways left take `most_time`, or where another one with the same actions has all of its ranks and messages
 /// ready as early. On each stage micro-batches ascend: they cost the same, so that those of any order can be
 /// renumbered by stage without a later start, and no makespan is longer for it. Deterministic unless it is stopped.
-/// Throws ScheduleError if the frame has several lanes.
+/// Throws ScheduleError if the question is none that is_searchable_exactly().
 ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort = {});
 
 }}  // namespace plumb::schedules

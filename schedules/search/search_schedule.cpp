@@ -46,7 +46,7 @@ class ScheduleSearch {
     if (is_chain(question_)) list();
     if (!is_chain(question_)) list_by_caps();
     const auto stages = static_cast<int>(question_.frame.stages.size());
-    if (has_one_lane(question_) && stages * question_.frame.microbatches <= kLargestExact) settle();
+    if (is_searchable_exactly(question_) && stages * question_.frame.microbatches <= kLargestExact) settle();
     fit();
     Schedule schedule = std::move(best_.schedule);
     schedule.name = question_.frame.name;

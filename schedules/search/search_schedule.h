@@ -29,7 +29,7 @@ struct SearchEffort {
 
 /// Returns the best order that is found from the given starts and from all orders of the catalogue that have
 /// the question's placement and fit its memory: none of them takes less. Others are list scheduled
-/// (listed_chain.h, listed_placement.h). A small question of one lane is searched exhaustively (exact_order.h), which
+/// (listed_chain.h, listed_placement.h). A small question is searched exhaustively (exact_order.h), which
 /// then is the bound. The best orders are improved by local search (fit_to_costs.h). It ends at the bound. The result
 /// depends on the effort, and not on the machine, unless it is stopped. Returns nothing if a rank cannot hold one
 /// micro-batch on its way.

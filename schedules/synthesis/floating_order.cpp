@@ -11,6 +11,7 @@ FloatingOrder::FloatingOrder(const OrderGraph& graph)
       states_(graph.listed.size()),
       ends_(graph.actions.size()),
       causes_(graph.actions.size()),
+      messages_(graph),
       rank_times_(graph.listed.size()) {
   for (std::size_t id = 0; id < graph.actions.size(); ++id) {
     if (graph.actions[id].op == Op::kWeightGrad) {
@@ -43,13 +44,17 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
   const std::int32_t id = kept[r][rank.position];
   std::int64_t ready = 0;
   std::int32_t cause = OrderGraph::kNone;
-  for (const OrderGraph::Input& input : graph_.inputs[id]) {
-    if (input.id == OrderGraph::kNone) continue;
-    if (ends_[input.id] == OrderGraph::kUnknownEnd) return false;
-    if (ends_[input.id] + input.delay >= ready) {
-      ready = ends_[input.id] + input.delay;
-      cause = input.id;
-    }
+  const auto& [own, neighbor] = graph_.inputs[id];
+  if (own.id != OrderGraph::kNone) {
+    if (ends_[own.id] == OrderGraph::kUnknownEnd) return false;
+    ready = ends_[own.id];
+    cause = own.id;
+  }
+  if (neighbor.id != OrderGraph::kNone) {
+    const std::int64_t end = ends_[neighbor.id];
+    if (end == OrderGraph::kUnknownEnd) return false;
+    const std::int64_t arrives = end + neighbor.delay + messages_.waited(neighbor.id, end);
+    if (arrives >= ready) ready = arrives, cause = neighbor.id;
   }
   if (rank.position == 0) rank.now = rank.start = ready;
   while (has_pending(rank) && ready > rank.now &&
@@ -66,6 +71,7 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
   causes_[id] = waited ? cause : rank.position > 0 ? kept[r][rank.position - 1] : OrderGraph::kNone;
   rank.now = std::max(rank.now, ready) + graph_.durations[id];
   ends_[id] = rank.now;
+  messages_.send(id, rank.now);
   if (rank.now > kLatestMoment.count()) refuse_late_moment("the schedule");
   rank.held_bytes += graph_.bytes_added[id];
   if (op == Op::kInputGrad) rank.pending.push_back(weight_grad_of_[id]);
@@ -76,6 +82,7 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
 
 std::int64_t FloatingOrder::time(const RankOrders& kept, const std::vector<GapRule>& gaps) {
   std::ranges::fill(ends_, OrderGraph::kUnknownEnd);
+  messages_.restart();
   std::vector<int> runnable;
   for (int r = static_cast<int>(states_.size()) - 1; r >= 0; --r) {
     std::vector<std::int32_t> pending = std::move(states_[r].pending);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/synthesis/message_times.h"
 #include "schedules/synthesis/order_graph.h"
 
 namespace plumb { inline namespace schedules {
@@ -60,6 +61,7 @@ class FloatingOrder {
   std::vector<RankState> states_;
   std::vector<std::int64_t> ends_;
   std::vector<std::int32_t> causes_;
+  MessageTimes messages_;
   std::vector<std::int64_t> rank_times_;
   RankOrders* completed_ = nullptr;  ///< the order that complete() collects
 };

@@ -1,5 +1,7 @@
 #include "schedules/synthesis/order_graph.h"
 
+#include <map>
+
 #include <fmt/format.h>
 
 #include "schedules/dependencies/action_table.h"
@@ -27,6 +29,15 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
     : max_bytes(question.memory.max_bytes), objective(question.objective) {
   const ActionTable table(schedule);
   const StageNeighbors neighbors = stage_neighbors(schedule);
+  std::map<std::array<int, 3>, std::int32_t> channel_of;  // [source rank, destination rank, 1 for activations]
+  const auto message = [&](bool forward, int stage, int to) {
+    const std::vector<std::int64_t>& busy = question.costs.hop_busy;
+    const int from_rank = schedule.stages[stage].rank;
+    const std::int64_t time = busy.empty() || to < 0 ? 0 : busy[forward ? stage : to];
+    if (time == 0 || schedule.stages[to].rank == from_rank) return Message{};
+    const std::array key{from_rank, schedule.stages[to].rank, forward ? 1 : 0};
+    return Message{channel_of.emplace(key, static_cast<std::int32_t>(channel_of.size())).first->second, time};
+  };
   const auto either = [&table](Op op, Op other, int stage, int microbatch) {
     const std::int32_t id = table.find(op, stage, microbatch);
     return id != kNone ? id : table.find(other, stage, microbatch);
@@ -40,6 +51,7 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
       }
       std::array<Input, 2> needed;
       int reader = kNone;
+      Message sent;
       if (a.op == Op::kWeightGrad) {
         needed[0].id = table.find(Op::kInputGrad, a.stage, a.microbatch);
       } else {
@@ -54,6 +66,7 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
           needed[1].delay = schedule.stages[from].rank == r ? 0 : question.costs.hop[forward ? from : a.stage];
         }
         if (to >= 0 && schedule.stages[to].rank != r) reader = schedule.stages[to].rank;
+        sent = message(forward, a.stage, to);
       }
       order.push_back(static_cast<std::int32_t>(actions.size()));
       actions.push_back(a);
@@ -62,8 +75,10 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
       bytes_added.push_back(plumb::bytes_added(question.memory, a));
       inputs.push_back(needed);
       readers.push_back(reader);
+      messages.push_back(sent);
     }
   }
+  channels = static_cast<int>(channel_of.size());
 }
 
 Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders) {

@@ -23,6 +23,12 @@ struct OrderGraph {
     std::int64_t delay = 0;  ///< from the input's end to the earliest start
   };
 
+  /// A message that an action sends to another rank, through a channel of those two ranks and its direction.
+  struct Message {
+    std::int32_t channel = kNone;  ///< kNone: it sends none, or it does not matter how many are under way
+    std::int64_t busy = 0;         ///< how long it has the channel to itself
+  };
+
   /// `schedule` is an order for the question's frame. Throws ScheduleError if it has other actions than F, B,
   /// I and W, slices or pairs.
   OrderGraph(const Schedule& schedule, const OrderQuestion& question);
@@ -34,6 +40,8 @@ struct OrderGraph {
   /// the input on its own rank (a backward's forward, a W's I), then the neighbour's
   std::vector<std::array<Input, 2>> inputs;
   std::vector<int> readers;             ///< the other rank that waits for it, or kNone
+  std::vector<Message> messages;        ///< [action]
+  int channels = 0;                     ///< 0: no message waits for another
   RankOrders listed;                    ///< the schedule's own order
   std::vector<std::int64_t> max_bytes;  ///< [rank]; empty: any number
   Objective objective = Objective::kSpan;

@@ -5,7 +5,7 @@
 #include "schedules/time.h"
 
 namespace plumb { inline namespace schedules {
-TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph) {
+TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph), messages_(graph) {
   starts_.resize(graph.actions.size());
   ends_.resize(graph.actions.size());
   causes_.resize(graph.actions.size());
@@ -13,6 +13,7 @@ TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph) {
 
 std::int64_t TimedOrder::time(const RankOrders& orders) {
   std::ranges::fill(ends_, OrderGraph::kUnknownEnd);
+  messages_.restart();
   std::vector<std::size_t> position(orders.size(), 0);
   std::vector<bool> runnable(orders.size(), true);
   std::vector<int> stack;
@@ -28,19 +29,20 @@ std::int64_t TimedOrder::time(const RankOrders& orders) {
       std::int32_t cause = i > 0 ? order[i - 1] : OrderGraph::kNone;
       std::int64_t start = i > 0 ? ends_[cause] : 0;
       bool known = true;
-      for (const OrderGraph::Input& input : graph_.inputs[id]) {
-        if (input.id == OrderGraph::kNone) continue;
-        known = known && ends_[input.id] != OrderGraph::kUnknownEnd;
-        if (ends_[input.id] + input.delay > start) {
-          start = ends_[input.id] + input.delay;
-          cause = input.id;
-        }
+      const auto& [own, neighbor] = graph_.inputs[id];
+      if (own.id != OrderGraph::kNone) known = ends_[own.id] != OrderGraph::kUnknownEnd;  // earlier on its rank
+      if (neighbor.id != OrderGraph::kNone) {
+        const std::int64_t end = ends_[neighbor.id];
+        known = known && end != OrderGraph::kUnknownEnd;
+        const std::int64_t arrives = end + neighbor.delay + messages_.waited(neighbor.id, end);
+        if (arrives > start) start = arrives, cause = neighbor.id;
       }
       if (!known) break;
       starts_[id] = start;
       ends_[id] = start + graph_.durations[id];
       if (ends_[id] > kLatestMoment.count()) refuse_late_moment("the schedule");
       causes_[id] = cause;
+      messages_.send(id, ends_[id]);
       ++timed;
       const int reader = graph_.readers[id];
       if (reader != OrderGraph::kNone && !runnable[reader]) {

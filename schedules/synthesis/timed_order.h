@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/synthesis/message_times.h"
 #include "schedules/synthesis/order_graph.h"
 
 namespace plumb { inline namespace schedules {
@@ -27,6 +28,7 @@ class TimedOrder {
   std::vector<std::int64_t> starts_;
   std::vector<std::int64_t> ends_;
   std::vector<std::int32_t> causes_;
+  MessageTimes messages_;
   int longest_rank_ = OrderGraph::kNone;
 };
 

@@ -89,6 +89,15 @@ MAPPING = {"name": "mine", "cites": ["VIA-Research"], "limits": ["none"],
                      {"derive": {"model.kv_heads": [[1, "model.heads"]]}, "copy": {"seq": "model.seq"}},
                      {"where": {"kind": "ANALYTIC"}, "skip": "not measured"}]}
 
+PART_COSTS = {
+    "plumb_format": 1,
+    "parts": [{"forward_s": 0.01, "input_grad_s": 0.02, "weight_grad_s": 0.01, "activation_bytes": 100,
+               "released_at_input_grad_bytes": 40, "message_bytes": 50},
+              {"forward_s": 0.01, "input_grad_s": 0.02, "weight_grad_s": 0.01, "recompute_s": 0.01, "activation_bytes": 100}],
+    "embedding": {"forward_s": 0.001, "input_grad_s": 0, "weight_grad_s": 0.001},
+    "head": {"forward_s": 0.004, "input_grad_s": 0.004, "weight_grad_s": 0.004, "activation_bytes": 80},
+    "links": [{"latency_s": 1e-5, "bandwidth_gb_per_s": 25}],
+    "max_activation_bytes": [400, 200]}
 LINK = {"link": {"latency_us": 20, "rendezvous_us": 10, "eager_kib": 4, "bandwidth_gb_per_s": 1, "burst_kib": 0}}
 
 TIMED_ROWS = {"meta": {}, "rows": [{"id": f"timed-{m}", "pp": 2, "n_microbatches": m, "schedule": "1F1B",
@@ -158,6 +167,7 @@ SEEDS = [
                  "plumb run cpu.plan.json --steps 1 --checkpoint-dir . "),
     Seed("costs", "costs", 'plumb simulate --schedule zb-h1 -p 2 -m 4 --costs "$(cat costs)"',
          "f=1:2,i=1,w=1,c=0.1,r=0.5,o=1,unit=ms"),
+    Seed("costs by part", "costs.json", "plumb schedule search 1f1b -p 2 -m 4 --effort 1000 --costs costs.json", as_json(PART_COSTS)),
     Seed("noise", "noise", 'plumb simulate --schedule 1f1b -p 2 -m 4 --costs f=1,b=2 --noise "$(cat noise)"',
          "cv=0.05,rank_cv=0.01,comm_cv=0.1,dist=gamma,runs=20,seed=3"),
     Seed("layout", "layout", 'plumb simulate gpt-nano h100:4 --global-batch 8 --layout "$(cat layout)"',

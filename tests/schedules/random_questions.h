@@ -15,6 +15,7 @@ struct QuestionSize {
   std::string placement = "chain";
   int ranks = 2;
   int microbatches = 2;
+  bool busy_links = false;  ///< messages have their link to themselves for a part of their hop
 };
 
 inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize& size) {
@@ -47,6 +48,12 @@ inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize
   question.memory.released_at_input_grad_bytes.assign(stages, between(0, 2) == 0 ? between(1, 9) : 0);
   if (between(0, 5) > 0) {
     for (int r = 0; r < p; ++r) question.memory.max_bytes.push_back(10 * chunks * between(1, 2 * p) + between(0, 9));
+  }
+  if (size.busy_links) {
+    question.costs.hop_busy = costs(1, 20, 1);
+    question.costs.hop = question.costs.hop_busy;
+    const int latency = between(0, 5);
+    for (std::int64_t& hop : question.costs.hop) hop += latency;
   }
   return question;
 }

@@ -27,12 +27,16 @@ TEST_CASE("a hop is the slower direction of the link between two ranks, its mess
   table.links[{0, 1}] = {.latency = Seconds{2}, .bytes_per_second = 10};
   table.links[{1, 0}] = {.latency = Seconds{2}, .bytes_per_second = 5};
   table.stages[0].activation_message_bytes = table.stages[1].gradient_message_bytes = 20;
-  const std::vector<std::int64_t> hops = order_costs(table, snake_placement(2, 4)).hop;
+  const OrderCosts costs = order_costs(table, snake_placement(2, 4));
+  const std::vector<std::int64_t>& hops = costs.hop;
   constexpr std::int64_t kSecond = 1'000'000'000'000;
   CHECK(hops[0] == 6 * kSecond);  // 20 bytes back at 5 a second, and 2 s
   CHECK(hops[1] == 0);            // stages 1 and 2 lie on rank 1
   CHECK(hops[2] == 2 * kSecond);  // no bytes
   CHECK(hops[3] == 0);            // the last stage has no successor
+  CHECK(costs.hop_busy == std::vector<std::int64_t>{4 * kSecond, 0, 0, 0});
+  table.links.clear();  // no bandwidth is given: any number of messages at once
+  CHECK(order_costs(table, snake_placement(2, 4)).hop_busy.empty());
 }
 
 }  // namespace plumb::test

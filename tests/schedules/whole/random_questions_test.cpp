@@ -86,7 +86,9 @@ TEST_SUITE_BEGIN("property");
 TEST_CASE("no bound of ten thousand random questions is above the time of an order of the catalogue") {
   std::mt19937_64 random(1);
   for (int k = 0; k < 10'000; ++k) {
-    const OrderQuestion question = random_question(random, size_of(random, k, 5, 8));
+    QuestionSize size = size_of(random, k, 5, 8);
+    size.busy_links = k % 4 == 0;
+    const OrderQuestion question = random_question(random, size);
     const LowerBound bound = best_bound(question);
     std::int64_t sum = 0;
     for (const BoundTerm& term : bound.terms) sum += term.time;
@@ -172,6 +174,30 @@ TEST_CASE("a search is never worse than the catalogue within its memory, and hal
           " whose best order of the catalogue is more than 5 % above the bound the median gap is ", median(far_off),
           ", and ", median(found_there), " of what is found");
   CHECK(median(found_there) <= median(far_off) / 2);
+}
+
+TEST_CASE("where links carry one message at a time, a search is never worse than the catalogue, nor below its bound") {
+  std::mt19937_64 random(5);
+  int proved = 0, of_links = 0;
+  constexpr int kQuestions = 60;
+  for (int k = 0; k < kQuestions; ++k) {
+    QuestionSize size = size_of(random, k, 4, 8);
+    size.busy_links = true;
+    const OrderQuestion question = random_question(random, size);
+    const std::vector<Schedule> orders = known_orders(question);
+    if (orders.empty()) continue;
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 5e5}).value();
+    CAPTURE(k);
+    for (const Schedule& order : orders) CHECK(found.time <= order_time(order, question));
+    CHECK(found.time >= found.bound.time);
+    CHECK(order_time(found.schedule, question) == found.time);
+    CHECK(validate(found.schedule).empty());
+    CHECK(fits_memory(question, found.schedule));
+    proved += found.time == found.bound.time ? 1 : 0;
+    of_links += found.bound.reason.starts_with("the link") ? 1 : 0;
+  }
+  MESSAGE(proved, " of ", kQuestions, " proved optimal; a link binds in ", of_links);
+  CHECK(of_links > 0);
 }
 
 TEST_SUITE_END();
