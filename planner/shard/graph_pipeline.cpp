@@ -73,7 +73,10 @@ LinkCost link_within(const Pricing& pricing) {
 }  // namespace
 
 PipelinePlanner::PipelinePlanner(std::vector<PipelineSite> sites, const PipelineQuestion& question)
-    : sites_(std::move(sites)), question_(question), first_(cluster_starts(*sites_.front().pricing, question)) {
+    : sites_(std::move(sites)),
+      question_(question),
+      first_(cluster_starts(*sites_.front().pricing, question)),
+      kept_(kept_outputs(sites_.front().pricing->graph()->nodes)) {
   for (int site = 0; site < std::ssize(sites_); ++site) {
     const ClusterSpec& cluster = sites_[site].pricing->cluster();
     for (const int devices : mesh_sizes(cluster)) {
@@ -114,7 +117,7 @@ int PipelinePlanner::kind_of(int begin, int end) {
   int cluster = begin;
   for (int node = first_[begin]; node < first_[end]; ++node) {
     if (node == first_[cluster]) key.push_back(-1 - cluster++ + begin);
-    key.push_back(graph.kind_of_node[node]);
+    key.push_back(2 * graph.kind_of_node[node] + (kept_[node] ? 1 : 0));
     for (const int input : graph.nodes[node].inputs) key.push_back(input < first_[begin] ? -1 : node - input);
   }
   found->second = kinds_.try_emplace(std::move(key), static_cast<int>(kinds_.size())).first->second;

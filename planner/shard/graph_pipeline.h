@@ -97,6 +97,7 @@ class PipelinePlanner {
   std::vector<PipelineSite> sites_;
   PipelineQuestion question_;
   std::vector<int> first_;  ///< [cluster] its first node, and the end
+  std::vector<bool> kept_;  ///< kept_outputs()
   std::vector<Mesh> meshes_;
   std::map<std::pair<int, int>, int> kinds_of_segments_;  ///< [begin, end]
   std::map<std::vector<int>, int> kinds_;                 ///< [kinds of nodes, and how they read each other]

@@ -20,13 +20,7 @@ using Spec = std::array<int, 2>;
 class Builder {
  public:
   Builder(Pricing& pricing, const ShardingQuestion& question)
-      : pricing_(pricing), question_(question), nodes_(pricing.graph()->nodes), kept_(nodes_.size(), false) {
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      kept_[node] = kept_[node] || nodes_[node].saves_output;
-      for (std::size_t i = 0; i < nodes_[node].inputs.size(); ++i)
-        if (nodes_[node].saves_input[i]) kept_[nodes_[node].inputs[i]] = true;
-    }
-  }
+      : pricing_(pricing), question_(question), nodes_(pricing.graph()->nodes), kept_(kept_outputs(nodes_)) {}
 
   ShardingProblem problem() {
     ShardingProblem problem;
@@ -263,6 +257,16 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<bool> kept_outputs(const std::vector<GraphNode>& nodes) {
+  std::vector<bool> kept(nodes.size(), false);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    kept[node] = kept[node] || nodes[node].saves_output;
+    for (std::size_t i = 0; i < nodes[node].inputs.size(); ++i)
+      if (nodes[node].saves_input[i]) kept[nodes[node].inputs[i]] = true;
+  }
+  return kept;
+}
 
 ShardingProblem sharding_problem(Pricing& pricing, const ShardingQuestion& question) {
   return Builder(pricing, question).problem();

@@ -56,7 +56,10 @@ struct GraphSharding {
 /// Returns the cheapest sharding. Where none is cheaper the one with fewer divided nodes stands.
 GraphSharding cheapest_sharding(Pricing& pricing, const ShardingQuestion& question);
 
-/// Returns "column x batch", or "replicate".
+/// [node] true if its output stays for the backward, of itself or of a reader.
+std::vector<bool> kept_outputs(const std::vector<GraphNode>& nodes);
+
+/// Returns the kinds along both axes of the mesh: "column x batch".
 std::string to_text(const std::vector<NodeAxis>& axes, const NodeSharding& sharding);
 
 /// Returns the question as costs of choices; `choices` are those of each node.
