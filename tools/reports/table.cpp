@@ -35,6 +35,21 @@ constexpr std::size_t kGap = 2;         ///< blanks between columns
 constexpr std::size_t kNarrowest = 20;  ///< characters of a cell that is not broken, however narrow the terminal is
 std::size_t folding_width = std::numeric_limits<std::size_t>::max();
 
+constexpr char kHeldBlank = '\x01';  ///< stands for a blank at which no line ends
+
+/// Returns the sentence with a held blank between each number and its unit.
+std::string with_units_held(std::string_view sentence) {
+  constexpr std::array<std::string_view, 10> kHeld{"%", "s", "ms", "us", "ns", "ps", "MiB", "GiB", "TiB", "tokens/s"};
+  std::string text(sentence);
+  for (std::size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
+    const std::string_view behind = std::string_view(text).substr(at + 1);
+    const std::string_view word = behind.substr(0, behind.find_first_of(" ,;:)"));
+    const bool is_number = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9';
+    if (is_number && std::ranges::find(kHeld, word) != kHeld.end()) text[at] = kHeldBlank;
+  }
+  return text;
+}
+
 struct ColumnForm {
   std::size_t width = 0;
   bool to_right = true;
@@ -109,7 +124,9 @@ void fold_tables_at(int width) {
 }
 
 std::string line_text(std::string_view sentence) {
-  return wrapped(sentence, folding_width, 0) + '\n';
+  std::string text = wrapped(with_units_held(sentence), folding_width, 0);
+  std::ranges::replace(text, kHeldBlank, ' ');
+  return text + '\n';
 }
 
 std::string to_text(const TextTable& whole) {

@@ -212,6 +212,22 @@ std::optional<Replayed> replay_by_the_clock(const ValidateArguments& arguments, 
   return replayed;
 }
 
+/// Writes the median step, and the prediction beside it, in the forms that were asked for.
+void write_timelines(const ValidateArguments& arguments, const Replayed& replayed, const Timeline& median) {
+  if (!arguments.replay.trace.empty()) {
+    write_file(arguments.replay.trace, [&](const TextSink& take) { write_chrome_trace(median, take); });
+    print_note(fmt::format("wrote {}: the median step", arguments.replay.trace));
+  }
+  if (!arguments.svg.empty()) {
+    write_file(arguments.svg, draw_svg({replayed.predicted, median}));
+    print_note(fmt::format("wrote {}", arguments.svg));
+  }
+  if (!arguments.lanes.empty()) {
+    write_file(arguments.lanes, [&](const TextSink& take) { write_compared_trace(replayed.predicted, median, take); });
+    print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
+  }
+}
+
 }  // namespace
 
 int validate_verb(const ValidateArguments& arguments) {
@@ -238,19 +254,7 @@ int validate_verb(const ValidateArguments& arguments) {
   const auto nearest_to_median = std::ranges::min_element(replayed.measured, {}, [&](const Timeline& t) {
     return std::abs((makespan_of(t) - comparison.step.measured).count());
   });
-  if (!replay.trace.empty()) {
-    write_file(replay.trace, [&](const TextSink& take) { write_chrome_trace(*nearest_to_median, take); });
-    print_note(fmt::format("wrote {}: the median step", replay.trace));
-  }
-  if (!arguments.svg.empty()) {
-    write_file(arguments.svg, draw_svg({replayed.predicted, *nearest_to_median}));
-    print_note(fmt::format("wrote {}", arguments.svg));
-  }
-  if (!arguments.lanes.empty()) {
-    write_file(arguments.lanes,
-               [&](const TextSink& take) { write_compared_trace(replayed.predicted, *nearest_to_median, take); });
-    print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
-  }
+  write_timelines(arguments, replayed, *nearest_to_median);
   const double tolerance_pct = arguments.tolerance_pct.value_or(kTolerancePct);
   const Verdict verdict = verdict_of(comparison, replayed.predicted, replayed.machine, tolerance_pct);
   if (!arguments.html.empty()) {

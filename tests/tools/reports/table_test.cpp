@@ -42,6 +42,13 @@ TEST_CASE("a cell of more than half of the terminal is broken behind a comma") {
         "zero=1,sp=0,mbs=1\n");
 }
 
+TEST_CASE("a line ends before a number rather than between it and its unit") {
+  fold_tables_at(16);
+  const std::string text = line_text("a step takes 11.6 s, bubble 7.7 % of it");
+  fold_tables_at(1000);
+  CHECK(text == "a step takes\n11.6 s, bubble\n7.7 % of it\n");
+}
+
 TEST_CASE("CSV quotes what would be misread") {
   CHECK(to_csv({.head = {"a", "b"}, .rows = {{"1,5", "say \"x\""}}}) == "a,b\n\"1,5\",\"say \"\"x\"\"\"\n");
 }
