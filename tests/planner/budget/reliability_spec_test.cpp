@@ -18,8 +18,8 @@ nlohmann::json one() {
           {"source", "none"},
           {"observed", {{"devices", 10}, {"days", 5}}},
           {"interruptions", {{"GPU", 6}, {"NIC", 4}}},
-          {"restart_min", 2},
-          {"repair_hours", 24},
+          {"restart_min", {{"value", 2}, {"source", "mine"}}},
+          {"repair_hours", {{"value", 24}, {"source", "mine"}}},
           {"storage_gb_per_s_per_node", {{"value", 0.5}, {"source", "mine"}}}};
 }
 
@@ -69,6 +69,7 @@ TEST_CASE("what cannot be is refused with place and key") {
     check_refused<SpecError>([&] { parse_reliability(json.dump(), "one.json"); }, "one.json", key);
   };
   refused("restart_min", -1);
+  refused("restart_min", 2);  // a figure without a source
   refused("interruptions", {{"GPU", -3}});
   refused("observed", {{"devices", 0}, {"days", 5}});
   refused("mtbf", 3);
