@@ -95,6 +95,7 @@ class PlanAnswer(TypedDict):
     infeasible: Optional[Any]
     stopped: Optional[Any]
     counts: SearchCounts
+    searched_order: Optional[Any]
 
 
 class PathPart(TypedDict):
@@ -133,7 +134,7 @@ class RankTimes(TypedDict):
     peak_activations: int
     idle_by_cause: Dict[str, float]
     time: Dict[str, float]
-    on_critical_path: Dict[str, float]
+    on_critical_path: Optional[Dict[str, float]]
 
 
 class Sensitivity(TypedDict):
@@ -271,7 +272,7 @@ class BudgetAnswer(TypedDict):
     feasible: bool
     rows: List[BudgetRow]
     knees: List[Dict[str, Any]]
-    assumptions: List[List[str]]
+    assumptions: List[str]
 
 
 class CatalogueEntry(TypedDict):
@@ -317,7 +318,7 @@ class SkippedRow(TypedDict):
 
 class ScoredSource(TypedDict):
     file: str
-    mappings: List[List[str]]
+    mappings: List[str]
     rows: int
     scored: int
     skipped: List[SkippedRow]
