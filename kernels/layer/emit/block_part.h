@@ -47,4 +47,14 @@ inline std::int64_t is_gated(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? 1 : 0;
 }
 
+/// Adds the rows [T, h] of a part to those of the sum, in place.
+inline LayerStep& add_rows(ProgramBuilder& builder, const char* name, std::int64_t hidden, int sum, int part) {
+  return builder.kernel(name, kernel_call(KernelKind::kResidualAdd, {builder.tokens(), hidden}), {sum, part}, {sum});
+}
+
+inline Positions with(Positions first, const Positions& others) {
+  first.append(others);
+  return first;
+}
+
 }}  // namespace plumb::kernels

@@ -9,7 +9,11 @@
 // A device makes room for the most rows that a router may send, and its kernels for routes, rows and products of
 // experts are its own. On a host the kernels of the picks' weights are part of their neighbours.
 
+#include <optional>
+
 #include "kernels/layer/emit/block_part.h"
+#include "kernels/layer/emit/expert_router.h"
+#include "kernels/layer/emit/shared_expert.h"
 #include "kernels/layer/expert_rows.h"
 
 namespace plumb { inline namespace kernels {
@@ -19,26 +23,18 @@ class Experts : public BlockPart {
  public:
   Experts(ProgramBuilder& builder, const TransformerLayer& layer)
       : layer_(layer),
+        router_(builder, layer),
         local_(builder.share_of(layer).experts),
         ffn_(builder.share_of(layer).expert_ffn),
         up_width_(up_products(layer) * ffn_),
-        shared_ffn_(builder.share_of(layer).shared_ffn),
         picks_(builder.tokens() * layer.experts_per_token),
         routed_(share(builder.tokens(), token_blocks(builder)) * layer.experts_per_token),
         room_(room(builder)) {
-    const std::string up = up_name(layer);
-    router_ = builder.product("router", layer.experts, layer.hidden, -1, layer.router_bias);
-    if (layer.selection_bias) {
-      selection_bias_ = builder.parameter("router.selection_bias", {layer.experts});
-      builder.parameter_at(selection_bias_).balance_rate = layer.balance_rate;
-    }
-    constexpr std::string_view kExpert = "channels of an expert", kShared = "channels of the shared expert";
-    up_ = experts_product(builder, "experts." + up, up_width_, layer.hidden, 1, channels(layer, kExpert, ffn_));
+    constexpr std::string_view kExpert = "channels of an expert";
+    up_ = experts_product(builder, std::string("experts.") + up_name(layer), up_width_, layer.hidden, 1,
+                          channels(layer, kExpert, ffn_));
     down_ = experts_product(builder, "experts.down", layer.hidden, ffn_, 2, {{kExpert, ffn_}});
-    if (!has_shared()) return;
-    shared_up_ = builder.product("shared." + up, up_products(layer) * shared_ffn_, layer.hidden, 0, false,
-                                 channels(layer, kShared, shared_ffn_));
-    shared_down_ = builder.product("shared.down", layer.hidden, shared_ffn_, 1, false, {{kShared, shared_ffn_}});
+    if (layer.shared_ffn > 0) shared_.emplace(builder, layer);
   }
 
   int forward(ProgramBuilder& builder, int input) override;
@@ -46,7 +42,6 @@ class Experts : public BlockPart {
   void weight_grad(ProgramBuilder& builder, int output_gradient, int input) const override;
 
  private:
-  bool has_shared() const { return layer_.shared_ffn > 0; }
   static bool is_spread(const ProgramBuilder& builder) { return builder.work().experts.parallel > 1; }
 
   /// Returns the blocks of tokens that tensor ranks bring to experts: one where all of them share their experts.
@@ -83,20 +78,7 @@ class Experts : public BlockPart {
     if (form == GemmForm::kWeightGrad) return kernel_call(kind, {out, in, rows, local_, number});
     return kernel_call(kind, {rows, out, in, local_, number});
   }
-  KernelCall router_call(const ProgramBuilder& builder, GemmForm form) const {
-    const std::int64_t tokens = builder.tokens(), experts = layer_.experts, h = layer_.hidden;
-    if (builder.on_device())
-      return kernel_call(KernelKind::kRouterProduct, {tokens, experts, h, static_cast<std::int64_t>(form)});
-    if (form == GemmForm::kForward) return gemm_call(tokens, experts, h, form);
-    if (form == GemmForm::kInputGrad) return gemm_call(tokens, h, experts, form);
-    return gemm_call(experts, h, tokens, form);
-  }
   KernelCall rows_call(std::int64_t columns) const { return kernel_call(KernelKind::kCopyRows, {routed_, columns}); }
-
-  static Positions with(Positions first, const Positions& others) {
-    first.append(others);
-    return first;
-  }
 
   /// Adds a tensor with a row for each pick of the rank, or for each row of its experts.
   int of_picks(ProgramBuilder& builder, Room room, std::string name, std::int64_t columns,
@@ -123,13 +105,6 @@ class Experts : public BlockPart {
   int expert_input_grad(ProgramBuilder& builder, int rows);
   void send_weights(ProgramBuilder& builder);
   void return_weights(ProgramBuilder& builder);
-  void router_input_grad(ProgramBuilder& builder, int dinput);
-  void shared_input_grad(ProgramBuilder& builder, int dinput, int rows);
-  LayerStep& add(ProgramBuilder& builder, const char* name, int to, int part) const {
-    return builder.kernel(name, kernel_call(KernelKind::kResidualAdd, {builder.tokens(), layer_.hidden}), {to, part},
-                          {to});
-  }
-
   static void all_to_all(ProgramBuilder& builder, const std::string& name, std::int64_t elements, StoredType type,
                          const Positions& reads, const Positions& writes) {
     builder.exchange(
@@ -138,62 +113,30 @@ class Experts : public BlockPart {
   }
 
   const TransformerLayer& layer_;
-  std::int64_t local_;       // experts of this rank
-  std::int64_t ffn_;         // channels of one expert
-  std::int64_t up_width_;    // ffn_, or twice as many if gated
-  std::int64_t shared_ffn_;  // channels of the shared expert
-  std::int64_t picks_;       // R
-  std::int64_t routed_;      // picks whose rows this rank brings to experts
+  ExpertRouter router_;
+  std::optional<SharedExpert> shared_;
+  std::int64_t local_;     // experts of this rank
+  std::int64_t ffn_;       // channels of one expert
+  std::int64_t up_width_;  // ffn_, or twice as many if gated
+  std::int64_t picks_;     // R
+  std::int64_t routed_;    // picks whose rows this rank brings to experts
   std::int64_t room_;
-  Product router_, up_, down_, shared_up_, shared_down_;
-  int selection_bias_ = -1;  // parameter
+  Product up_, down_;
 
-  int probabilities_ = -1;  // [T, E]
-  Positions routes_;        // what dispatch and combination read
-  Positions by_expert_;     // rows of each expert, which products read
-  int received_ = -1;       // a device's places of received rows
-  int expert_input_ = -1, before_ = -1, activation_ = -1, shared_before_ = -1, shared_activation_ = -1;
+  Positions routes_;     // what dispatch and combination read
+  Positions by_expert_;  // rows of each expert, which products read
+  int received_ = -1;    // a device's places of received rows
+  int expert_input_ = -1, before_ = -1, activation_ = -1;
   int weights_ = -1;           // weights of picks, by the experts' rows
   int weight_gradients_ = -1;  // [R], by the experts' rows, then by pick
-  int score_gradient_ = -1, expert_output_gradient_ = -1, before_gradient_ = -1, shared_before_gradient_ = -1;
+  int expert_output_gradient_ = -1, before_gradient_ = -1;
 };
 
-/// Computes the picks of each token, their places among the experts' rows, and the rows of each expert.
+/// Computes the picks of each token, and tells the ranks of the experts how many rows they get.
 void Experts::route(ProgramBuilder& builder, int rows) {
-  const std::int64_t tokens = builder.tokens(), experts = layer_.experts;
-  const std::int64_t lists = builder.work().microbatch * experts;
-  probabilities_ = builder.tensor("router probabilities", tokens, experts, StoredType::kSingle);
-  builder.kernel("router", router_call(builder, GemmForm::kForward), {rows}, {probabilities_}).parameters = {
-      router_.weight};
-  builder.add_bias(router_, probabilities_);
-  Positions reads = {probabilities_}, writes = {probabilities_};
-  if (builder.on_device()) {
-    routes_ = {builder.tensor("picks", picks_, 1, StoredType::kInteger),
-               builder.tensor("pick weights", picks_, 1, StoredType::kSingle),
-               builder.tensor("places", picks_, 1, StoredType::kInteger),
-               builder.tensor("expert loads", lists, 1, StoredType::kInteger)};
-    by_expert_ = {builder.tensor("expert bounds", experts + 1, 1, StoredType::kInteger)};
-  } else {
-    routes_ = {builder.tensor("routes", 2 * picks_ + lists, 1, StoredType::kInteger)};
-    by_expert_ = {builder.tensor("expert rows", 2, experts, StoredType::kInteger)};
-  }
-  writes.append(routes_);
-  writes.append(by_expert_);
-  LayerStep& routes = builder.kernel(
-      "routes", kernel_call(KernelKind::kRouter, {tokens, experts, layer_.experts_per_token}), reads, writes);
-  if (selection_bias_ >= 0) routes.parameters = {selection_bias_};
-  const int context = builder.work().context_parallel;
-  if (context > 1) {  // a capacity counts the picks of whole sequences
-    // A device also has these in order, their places, and those that it keeps with their bounds and loads.
-    const std::int64_t besides = builder.on_device() ? 2 * picks_ * context + picks_ + experts + 1 + lists : 0;
-    const int whole = builder.tensor("picks of whole sequences", picks_ * context + besides, 1, StoredType::kInteger);
-    builder.exchange("picks of whole sequences",
-                     {.kind = ExchangeKind::kAllGather,
-                      .group = ExchangeGroup::kContext,
-                      .elements = picks_ * context,
-                      .type = StoredType::kInteger},
-                     {routes_.front()}, {whole});
-  }
+  router_.forward(builder, rows);
+  routes_ = router_.routes();
+  by_expert_ = router_.by_expert();
   if (!is_spread(builder)) return;
   Positions reads_of_exchange = with(routes_, by_expert_);
   Positions received = by_expert_;
@@ -202,11 +145,11 @@ void Experts::route(ProgramBuilder& builder, int rows) {
     by_expert_ = with({builder.tensor("bounds of received rows", local_ + 1, 1, StoredType::kInteger)}, by_expert_);
     received = {received_, by_expert_.front()};
   }
-  received.push_back(builder.tensor("rows for each rank", 2, experts, StoredType::kInteger));
+  received.push_back(builder.tensor("rows for each rank", 2, layer_.experts, StoredType::kInteger));
   builder.exchange("rows for each rank",
                    {.kind = ExchangeKind::kAllToAll,
                     .group = ExchangeGroup::kExpert,
-                    .elements = experts,
+                    .elements = layer_.experts,
                     .type = StoredType::kInteger},
                    reads_of_exchange, received);
 }
@@ -255,18 +198,13 @@ void Experts::add_expert_bias(ProgramBuilder& builder, const Product& product, i
 }
 
 void Experts::activate(ProgramBuilder& builder) {
-  const std::int64_t gated = is_gated(layer_), tokens = builder.tokens();
+  const std::int64_t gated = is_gated(layer_);
   activation_ = kept_of_experts(builder, "activation", ffn_);
   builder
       .kernel("activation", kernel_call(KernelKind::kActivationForward, {routed_, ffn_, gated}), {before_},
               {activation_})
       .cheap = true;
-  if (!has_shared()) return;
-  shared_activation_ = builder.tensor("shared activation", tokens, shared_ffn_);
-  builder
-      .kernel("shared activation", kernel_call(KernelKind::kActivationForward, {tokens, shared_ffn_, gated}),
-              {shared_before_}, {shared_activation_})
-      .cheap = true;
+  if (shared_) shared_->activate(builder);
 }
 
 int Experts::forward(ProgramBuilder& builder, int input) {
@@ -280,10 +218,7 @@ int Experts::forward(ProgramBuilder& builder, int input) {
               {before_})
       .parameters = {up_.weight};
   add_expert_bias(builder, up_, before_);
-  if (has_shared()) {
-    shared_before_ = builder.tensor("shared up", tokens, shared_up_.out);
-    builder.multiply(shared_up_, rows, shared_before_);
-  }
+  if (shared_) shared_->multiply_up(builder, rows);
   activate(builder);
   const int made = of_experts(builder, Room::kExpertRows, "expert output", h);
   builder
@@ -294,12 +229,8 @@ int Experts::forward(ProgramBuilder& builder, int input) {
   const int branch = builder.temporary(Room::kRows, "feed-forward branch", tokens, h);
   Positions writes = {branch};
   if (!builder.on_device()) writes.push_back(builder.tensor("pick weights", picks_, 1, StoredType::kSingle));
-  builder.kernel("experts joined", rows_call(h), with({returned, probabilities_}, routes_), writes);
-  if (has_shared()) {
-    const int shared = builder.tensor("shared output", tokens, h);
-    builder.multiply(shared_down_, shared_activation_, shared);
-    add(builder, "shared output", branch, shared);
-  }
+  builder.kernel("experts joined", rows_call(h), with({returned, router_.probabilities()}, routes_), writes);
+  if (shared_) shared_->add_output(builder, branch);
   return builder.summed(branch);
 }
 
@@ -313,8 +244,8 @@ int Experts::input_grad(ProgramBuilder& builder, int output_gradient) {
                       .elements = picks_,
                       .type = StoredType::kSingle},
                      {weight_gradients_}, {weight_gradients_});
-  router_input_grad(builder, dinput);
-  if (has_shared()) shared_input_grad(builder, dinput, rows);
+  router_.input_grad(builder, dinput, weight_gradients_);
+  if (shared_) shared_->input_grad(builder, dinput, rows);
   builder.enter(Section::kFeedForward);
   return builder.summed(dinput);
 }
@@ -328,7 +259,7 @@ void Experts::send_weights(ProgramBuilder& builder) {
   }
   const int sent = of_picks(builder, Room::kWords, "weights to experts", 1, StoredType::kSingle);
   weights_ = of_experts(builder, Room::kReceived, "weights by expert", 1, StoredType::kSingle);
-  all_to_all(builder, "weights to experts", routed_, StoredType::kSingle, with({probabilities_}, routes_),
+  all_to_all(builder, "weights to experts", routed_, StoredType::kSingle, with({router_.probabilities()}, routes_),
              {sent, weights_});
 }
 
@@ -391,37 +322,6 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   return dinput;
 }
 
-void Experts::router_input_grad(ProgramBuilder& builder, int dinput) {
-  const std::int64_t tokens = builder.tokens(), h = layer_.hidden;
-  score_gradient_ = builder.in_place_of("score gradient", probabilities_);
-  Positions writes = {score_gradient_};
-  if (builder.on_device() || layer_.balance_loss > 0)
-    writes.push_back(builder.tensor("gradients of the balance loss", builder.work().microbatch * layer_.experts, 1,
-                                    StoredType::kSingle));
-  LayerStep& routes =
-      builder.kernel("routes", kernel_call(KernelKind::kRouter, {tokens, layer_.experts, layer_.experts_per_token}),
-                     with({probabilities_, weight_gradients_}, routes_), writes);
-  if (selection_bias_ >= 0) routes.gradients = {selection_bias_};
-  builder.enter(Section::kExpertTokens);
-  const int part = builder.temporary(Room::kTokens, "gradient through the router", tokens, h);
-  LayerStep& product = builder.kernel("router", router_call(builder, GemmForm::kInputGrad), {score_gradient_}, {part});
-  product.parameters = {router_.weight};
-  product.first_rank_only = true;
-  add(builder, "gradient through the router", dinput, part).first_rank_only = true;
-}
-
-void Experts::shared_input_grad(ProgramBuilder& builder, int dinput, int rows) {
-  const std::int64_t tokens = builder.tokens(), gated = is_gated(layer_);
-  const int gradient = builder.tensor("shared activation gradient", tokens, shared_ffn_);
-  builder.input_gradient(shared_down_, rows, gradient);
-  shared_before_gradient_ = builder.in_place_of("shared up gradient", shared_before_);
-  builder.kernel("shared activation", kernel_call(KernelKind::kActivationBackward, {tokens, shared_ffn_, gated}),
-                 {shared_before_, gradient}, {shared_before_gradient_});
-  const int part = builder.temporary(Room::kTokens, "gradient through the shared expert", tokens, layer_.hidden);
-  builder.input_gradient(shared_up_, shared_before_gradient_, part);
-  add(builder, "gradient through the shared expert", dinput, part);
-}
-
 void Experts::weight_grad(ProgramBuilder& builder, int output_gradient, int input) const {
   const std::int64_t h = layer_.hidden;
   const auto bias_gradient = [&](const Product& product, int dy) {
@@ -442,13 +342,8 @@ void Experts::weight_grad(ProgramBuilder& builder, int output_gradient, int inpu
       .gradients = {up_.weight};
   bias_gradient(up_, before_gradient_);
   const int rows = builder.gathered(input);
-  builder.kernel("router", router_call(builder, GemmForm::kWeightGrad), {score_gradient_, rows}, {}).gradients = {
-      router_.weight};
-  builder.bias_gradient(router_, score_gradient_, false);
-  if (!has_shared()) return;
-  const int output_rows = builder.gathered(output_gradient, Room::kGathered);
-  builder.weight_gradient(shared_down_, output_rows, shared_activation_);
-  builder.weight_gradient(shared_up_, shared_before_gradient_, rows);
+  router_.weight_grad(builder, rows);
+  if (shared_) shared_->weight_grad(builder, builder.gathered(output_gradient, Room::kGathered), rows);
 }
 
 }  // namespace
