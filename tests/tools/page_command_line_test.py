@@ -103,6 +103,11 @@ class Page(CommandLineTest):
         self.assertEqual({bar["name"]: bar["value"] for bar in binding["bars"]},
                          answer["sensitivity"]["step_change_pct_per_pct_of"])
 
+    def test_a_schedule_without_bytes_shows_no_memory(self):
+        path = self.folder / "page.html"
+        self.done("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--html", path)
+        self.assertEqual([block for block in data_of(path)["blocks"] if "emory" in block.get("title", "")], [])
+
     def test_the_time_of_ranks_is_divided_by_the_causes_of_the_answer(self):
         data, answer = self.page("simulate", "llama-3-8b", "h100:16", "--global-batch", 64, "--layout", "tp=2,pp=2,v=1,mbs=1")
         causes = block_of(data, "Time of each rank by cause")

@@ -399,11 +399,13 @@ class Schedules(CommandLineTest):
         self.assertEqual(times, sorted(times, reverse=True))
         self.assertTrue(all(point["bound_s"] <= point["time_s"] for point in curve["points"]))
         self.assertTrue(all(each["best_found_s"] <= each["time_s"] for each in curve["schedules"]))
+        names = [(each["name"], each["placement"]) for each in curve["schedules"]]
+        self.assertEqual(len(names), len(set(names)))
         by_name = {each["name"]: each for each in curve["schedules"]}
         self.assertEqual(by_name["1f1b"]["time_s"], 660)  # (m+p-1)(F+B) of a rank's whole share
         self.assertEqual(by_name["1f1b"]["activations"], 8)  # 4 micro-batches of two parts each
         self.assertGreater(by_name["1f1b"]["robustness"]["noise_ratio"], 1)
-        self.assertIn(">1f1b<", picture.read_text())
+        self.assertIn(">1f1b (chain)<", picture.read_text())
         text = self.done(*question)
         self.assertIn("loses", text)
         self.assertEqual(text, self.done(*question))

@@ -54,6 +54,8 @@ std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
 
 /// Throws SpecError if a list is neither one nor one for each link, perhaps with that from the last rank to the first.
 void require_links(std::size_t given, int ranks, std::string_view what) {
+  if (ranks == 2 && given == 2)
+    throw SpecError(fmt::format("--costs: {} for 2 ranks, which have one link between them: give one", what));
   if (given == static_cast<std::size_t>(ranks) || given + 1 == static_cast<std::size_t>(ranks)) return;
   throw SpecError(
       fmt::format("--costs: {} for {} ranks: give one, one for each of the {} links between "

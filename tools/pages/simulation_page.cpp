@@ -47,7 +47,9 @@ PointSeries memory_curve(const std::string& name, const std::vector<MemorySample
   return curve;
 }
 
-void add_memory_over_time(Page& page, const Simulation& simulation, const Plan* plan) {
+/// Schedules without bytes count activations, which is no memory to show.
+void add_memory_over_time(Page& page, const Simulation& simulation, const ReportContext& context, const Plan* plan) {
+  if (context.memory_peaks.empty()) return;
   std::vector<PointSeries> curves;
   const std::vector<RankTimeline>& ranks = simulation.timeline.ranks;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -83,7 +85,7 @@ void add_binding(Page& page, const std::vector<ResourceSensitivity>& by_resource
 void add_simulation(Page& page, const Simulation& simulation, const ReportContext& context, const Plan* plan) {
   add_timeline(page, "Timeline", simulation.timeline);
   add_memory(page, context, plan);
-  add_memory_over_time(page, simulation, plan);
+  add_memory_over_time(page, simulation, context, plan);
   add_time(page, simulation, context);
   add_binding(page, context.by_resource);
 }

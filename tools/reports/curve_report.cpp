@@ -64,11 +64,13 @@ std::string curve_text(const CurveAnswer& answer) {
                          answer.placements[point.question], point.found.bound.reason});
     for (std::string& cell : robustness_cells(answer.points_robustness[i])) best.rows.back().push_back(std::move(cell));
   }
-  TextTable known{.head = {"schedule", memory, what, "best found", "loses", "with 5 % noise", "with a rank 10 % slow"}};
+  TextTable known{.head = {"schedule", "placement", memory, what, "best found", "loses", "with 5 % noise",
+                           "with a rank 10 % slow"}};
   for (std::size_t i = 0; i < answer.losses.size(); ++i) {
     const GeneratorLoss& loss = answer.losses[i];
-    known.rows.push_back({loss.order.name, memory_text(answer, loss.peak_bytes), time_text(SimTime{loss.time}),
-                          time_text(SimTime{loss.best_time}), share_text(ratio(loss.time, loss.best_time) - 1)});
+    known.rows.push_back({loss.order.name, answer.placements[loss.question], memory_text(answer, loss.peak_bytes),
+                          time_text(SimTime{loss.time}), time_text(SimTime{loss.best_time}),
+                          share_text(ratio(loss.time, loss.best_time) - 1)});
     for (std::string& cell : robustness_cells(answer.losses_robustness[i]))
       known.rows.back().push_back(std::move(cell));
   }
@@ -95,6 +97,7 @@ ordered_json curve_json(const CurveAnswer& answer) {
   for (std::size_t i = 0; i < answer.losses.size(); ++i) {
     const GeneratorLoss& loss = answer.losses[i];
     document["schedules"].push_back({{"name", loss.order.name},
+                                     {"placement", answer.placements[loss.question]},
                                      {key, memory_number(answer, loss.peak_bytes)},
                                      {"time_s", in_seconds(loss.time)},
                                      {"best_found_s", in_seconds(loss.best_time)},
@@ -125,7 +128,7 @@ std::string curve_svg(const CurveAnswer& answer) {
   }
   chart.series = {std::move(found), std::move(bound)};
   for (const GeneratorLoss& loss : answer.losses) {
-    LineSeries series{.name = loss.order.name};
+    LineSeries series{.name = fmt::format("{} ({})", loss.order.name, answer.placements[loss.question])};
     for (const std::int64_t memory : memories) {
       series.y.push_back(memory == loss.peak_bytes ? std::optional(in_seconds(loss.time)) : std::nullopt);
     }

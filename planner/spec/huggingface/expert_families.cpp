@@ -124,7 +124,7 @@ ModelSpec gpt_oss(HuggingFaceConfig& config) {
   return model;
 }
 
-/// GLM-4.5: its norms of queries and keys, its routers' bias and its multi-token prediction layer are left out.
+/// GLM-4.5: its norms of queries and keys and its routers' bias are left out.
 ModelSpec glm4_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 8, .norm_epsilon = 1e-5});
   model.qkv_bias = config.flag_or("attention_bias", false);

@@ -74,6 +74,9 @@ TEST_CASE("a list of hops is by link, with or without that from the last rank to
       "--costs: c= has 4 latencies for 3 ranks: give one, one for each of the 2 links between neighbours, "
       "or 3 with that from the last rank to the first",
       SpecError);
+  CHECK_THROWS_WITH_AS(costs_for(parse_costs("c=1:2"), make_schedule("1f1b", {.ranks = 2, .microbatches = 3})),
+                       "--costs: c= has 2 latencies for 2 ranks, which have one link between them: give one",
+                       SpecError);
 }
 
 TEST_CASE("b= prices whole backwards and is refused for a split one") {
