@@ -35,6 +35,12 @@ void add_term(std::string& text, double factor, const std::string& name) {
   text += fmt::format(" {} {:.17g} {}\n", factor < 0 ? "-" : "+", std::abs(factor), name);
 }
 
+/// Returns true if a solution is proved optimal. CBC's begins with its status ("Stopped on time" otherwise), and GLPK's
+/// has it as "INTEGER OPTIMAL" ("INTEGER NON-OPTIMAL" otherwise).
+bool says_optimal(std::string_view solution) {
+  return solution.starts_with("Optimal") || solution.find("INTEGER OPTIMAL") != std::string_view::npos;
+}
+
 /// Choices that are not allowed cost infinity, which a program does not know.
 bool allowed(double cost) {
   return std::isfinite(cost);
@@ -111,10 +117,7 @@ Assignment solved(const AssignmentProblem& problem, const Assignment& given, con
     best.cost = cost;
     best.choices = *choices;
   }
-  // GLPK prints INTEGER OPTIMAL, CBC and HiGHS print Optimal.
-  const bool optimal =
-      answer.text.find("OPTIMAL") != std::string::npos || answer.text.find("Optimal") != std::string::npos;
-  if (!optimal) return best;
+  if (!says_optimal(answer.text)) return best;
   best.exact = true;
   best.bound = best.cost;
   return best;

@@ -1,5 +1,5 @@
 #pragma once
-// An assignment as an integer program, for a solver of such programs (HiGHS, CBC, GLPK).
+// An assignment as an integer program, for a solver of such programs (CBC, GLPK).
 //
 // A variable x is 1 where a choice is made, and y where two choices are made together (Zheng et al. 2022, section 4.2,
 // with y tied to x by sums, as in the local polytope of Wainwright & Jordan 2008):
@@ -16,7 +16,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// A solver by its name, with the text that it printed.
+/// A solver by its name, with the file of its solution.
 struct SolverAnswer {
   std::string solver;
   std::string text;

@@ -16,8 +16,7 @@ namespace {
 /// Returns the words that run each solver on a program, and write what it found.
 std::vector<std::vector<std::string>> commands(const std::string& program, const std::string& solution, int seconds) {
   const std::string limit = fmt::format("{}", seconds);
-  return {{"highs", "--model_file", program, "--time_limit", limit, "--solution_file", solution},
-          {"cbc", program, "sec", limit, "solve", "solution", solution},
+  return {{"cbc", program, "sec", limit, "solve", "solution", solution},
           {"glpsol", "--lp", program, "--tmlim", limit, "--output", solution}};
 }
 
@@ -39,7 +38,7 @@ IntegerSolver machine_solver(Seconds patience) {
     for (const std::vector<std::string>& words : commands(file, solution, seconds)) {
       const ProgramAnswer ran = run_program(words, 2 * patience);
       const std::string found = text_of(solution);
-      if (ran.why.empty() && !found.empty()) answer = {.solver = words.front(), .text = ran.text + found};
+      if (ran.why.empty() && !found.empty()) answer = {.solver = words.front(), .text = found};
       if (answer) break;
     }
     std::error_code fault;

@@ -1,5 +1,5 @@
 #pragma once
-// A solver of integer programs that this machine has: HiGHS, CBC or GLPK, of Debian's packages highs, coinor-cbc and
+// A solver of integer programs that this machine has: CBC or GLPK, of Debian's packages coinor-cbc and
 // glpk-utils.
 
 #include "planner/shard/integer_program.h"
@@ -7,7 +7,7 @@
 
 namespace plumb { inline namespace tools {
 
-/// Returns a function that asks the first of highs, cbc and glpsol that is on PATH, each for at most `patience`. The
+/// Returns a function that asks the first of cbc and glpsol that is on PATH, each for at most `patience`. The
 /// programs go through files in the folder for temporary ones, which are deleted.
 IntegerSolver machine_solver(Seconds patience);
 

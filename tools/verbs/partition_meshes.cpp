@@ -146,8 +146,8 @@ void print_pipeline(const PricedSites& priced, const PipelineQuestion& asked, co
     const GraphSharding& sharding = found.stages[i].sharding;
     print_note(sharding.exact
                    ? fmt::format("stage {}: no sharding is cheaper, by {}", i, sharding.method)
-                   : fmt::format("stage {}: another sharding may be {:.1f} % cheaper at most; with one of the packages "
-                                 "highs, coinor-cbc and glpk-utils it is solved exactly",
+                   : fmt::format("stage {}: another sharding may be {:.1f} % cheaper at most; with the package "
+                                 "coinor-cbc or glpk-utils it may be solved exactly",
                                  i, 100 * (1 - sharding.bound / sharding.cost)));
   }
 }
