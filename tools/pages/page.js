@@ -33,7 +33,14 @@ function drawTable(parent, block) {
   fill();
 }
 
+const longText = 30; // lines; more are shown when asked for
+
 function drawText(parent, block) {
+  const lines = block.text.split("\n").length;
+  if (lines > longText) {
+    parent = parent.appendChild(document.createElement("details"));
+    parent.appendChild(document.createElement("summary")).textContent = `${lines} lines`;
+  }
   const text = parent.appendChild(document.createElement(block.kind === "command" ? "pre" : "p"));
   text.className = block.kind === "verdict" ? `verdict${block.bad ? " bad" : ""}` : block.kind === "note" ? "note" : "";
   text.textContent = block.text;
