@@ -307,6 +307,13 @@ inline RunSpec one_rank(const std::vector<Layer>& model, int microbatches) {
   return spec_of(model, make_schedule("naive", {.ranks = 1, .microbatches = microbatches}));
 }
 
+/// Returns that run with 8 tokens a sequence, so that 2 and 4 ranks can share them.
+inline RunSpec alone_on_one_rank(const std::vector<Layer>& model, int microbatches) {
+  RunSpec spec = one_rank(model, microbatches);
+  spec.sequence = 8;
+  return spec;
+}
+
 /// Returns the largest max|a - b| / max|b| over the model's parameter tensors; 0 if they are bitwise equal.
 inline double worst_difference(const ModelValues& a, const ModelValues& b) {
   if (a == b) return 0;

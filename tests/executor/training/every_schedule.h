@@ -1,5 +1,5 @@
 #pragma once
-// A model under every kind of schedule, with slices, sharded state and recomputation.
+// A model over data and tensor ranks, and under every kind of schedule, with slices, sharded state and recomputation.
 
 #include <doctest/doctest.h>
 
@@ -9,6 +9,18 @@
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {
+
+/// Checks the gradients of 4 micro-batches over two tensor ranks and two replicas, with and without sequence parallelism:
+/// within 1e-5 of the largest of each tensor.
+inline void check_over_data_and_tensor_ranks(const std::vector<Layer>& model) {
+  const ModelValues expected = gradients_of(alone_on_one_rank(model, 4));
+  for (const bool sequence_parallel : {false, true}) {
+    CAPTURE(sequence_parallel);
+    RunSpec spec = spec_over(model, "naive", {.ranks = 1, .microbatches = 2}, {.tensor = 2, .context = 1, .data = 2});
+    spec.sequence_parallel = sequence_parallel;
+    CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+  }
+}
 
 /// Checks the gradients of 8 micro-batches over two stages and two replicas: within 1e-5 of the largest of each tensor.
 inline void check_under_schedules(const std::vector<Layer>& model, const std::vector<const char*>& schedules,

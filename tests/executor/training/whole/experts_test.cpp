@@ -14,12 +14,6 @@
 namespace plumb::test {
 namespace {
 
-RunSpec alone_on_one_rank(const std::vector<Layer>& model, int microbatches) {
-  RunSpec spec = one_rank(model, microbatches);
-  spec.sequence = 8;
-  return spec;
-}
-
 std::vector<std::vector<Layer>> mixtures() {
   return {mixtral_model(2), shared_expert_model(2), with_dropout(shared_expert_model(2)), sink_model(2)};
 }

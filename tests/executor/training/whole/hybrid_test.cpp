@@ -9,36 +9,20 @@
 #include "tests/executor/training/every_schedule.h"
 
 namespace plumb::test {
-namespace {
-
-RunSpec hybrid_alone(int microbatches) {
-  RunSpec spec = one_rank(hybrid_model(), microbatches);
-  spec.sequence = 8;
-  return spec;
-}
-
-}  // namespace
 
 TEST_CASE("a hybrid over data and tensor ranks gives the gradients of one rank") {
-  const ModelValues expected = gradients_of(hybrid_alone(4));
-  for (const bool sequence_parallel : {false, true}) {
-    CAPTURE(sequence_parallel);
-    RunSpec spec =
-        spec_over(hybrid_model(), "naive", {.ranks = 1, .microbatches = 2}, {.tensor = 2, .context = 1, .data = 2});
-    spec.sequence_parallel = sequence_parallel;
-    CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
-  }
+  check_over_data_and_tensor_ranks(hybrid_model());
 }
 
 TEST_CASE("a hybrid over stages, tensor and data ranks at once gives the gradients of one rank") {
   RunSpec spec =
       spec_over(hybrid_model(), "1f1b", {.ranks = 2, .microbatches = 2}, {.tensor = 2, .context = 1, .data = 2});
-  CHECK(worst_difference(gradients_of(spec), gradients_of(hybrid_alone(4))) <= 1e-5);
+  CHECK(worst_difference(gradients_of(spec), gradients_of(alone_on_one_rank(hybrid_model(), 4))) <= 1e-5);
 }
 
 TEST_CASE("a hybrid goes with every kind of schedule, with sharded state and recomputation") {
   check_under_schedules(hybrid_model(), {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera"},
-                        gradients_of(hybrid_alone(8)));
+                        gradients_of(alone_on_one_rank(hybrid_model(), 8)));
 }
 
 TEST_CASE("slices of sequences find what attention and states beside each other have left") {
@@ -55,7 +39,7 @@ TEST_CASE("slices of sequences find what attention and states beside each other 
 }
 
 TEST_CASE("a hybrid's losses fall, and are the same on two tensor ranks and on one") {
-  RunSpec alone = hybrid_alone(4);
+  RunSpec alone = alone_on_one_rank(hybrid_model(), 4);
   alone.steps = 8;
   RunSpec divided = spec_over(hybrid_model(), "1f1b", {.ranks = 2, .microbatches = 4}, {.tensor = 2});
   divided.steps = 8;
@@ -68,7 +52,7 @@ TEST_CASE("a hybrid's losses fall, and are the same on two tensor ranks and on o
 
 TEST_CASE("a mixer without kernels and a block without parts are refused with the remedy") {
   const auto refused = [](const TransformerLayer& block, const char* says) {
-    RunSpec spec = hybrid_alone(1);
+    RunSpec spec = alone_on_one_rank(hybrid_model(), 1);
     spec.stage_layers[0][1] = block;
     CHECK_THROWS_WITH_AS(run(spec), doctest::Contains(says), SpecError);
   };

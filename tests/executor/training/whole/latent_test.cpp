@@ -15,9 +15,7 @@ namespace plumb::test {
 namespace {
 
 ModelValues gradients_alone(int microbatches) {
-  RunSpec spec = one_rank(latent_model(), microbatches);
-  spec.sequence = 8;
-  return gradients_of(spec);
+  return gradients_of(alone_on_one_rank(latent_model(), microbatches));
 }
 
 }  // namespace
