@@ -76,8 +76,15 @@ void fit_collectives(ClusterFit& fit, const ClusterEvidence& evidence) {
   }
   constexpr double kLargestScale = 1.25;
   const LaunchFit launches = fit_launches(observations);
+  if (!launches.fitted[LaunchFit::kScale]) {
+    fit.notes.push_back(
+        fmt::format("{}: larger messages do not take longer than smaller ones by more than the noise: the tables were "
+                    "written, no constant was fitted; measure larger messages, more often",
+                    evidence.collectives.front().file));
+    return;
+  }
   const double scale = launches.calibration.bandwidth_scale;
-  if (!(scale > 0 && scale <= kLargestScale)) {
+  if (scale > kLargestScale) {
     throw SpecError(
         fmt::format("{}: the bandwidth comes out {:.3g} times what cluster {} can have: the mapping is "
                     "wrong, give the cluster that was measured",

@@ -67,6 +67,11 @@ std::vector<int> determined(const std::vector<Row>& rows, std::vector<int> chose
   return chosen;
 }
 
+/// Returns the fit of times that do not grow with the size by more than their noise: no constant is fitted.
+LaunchFit untold(const LaunchFit& fit) {
+  return {.observations = fit.observations};
+}
+
 }  // namespace
 
 double relative_error(const CollectiveObservation& observation, const NcclCalibration& calibration) {
@@ -106,6 +111,7 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
       again = true;
     }
   }
+  if (constants[2] <= 0) return untold(fit);
   fit.calibration = {.low_latency_launch = Seconds{constants[0]},
                      .simple_launch = Seconds{constants[1]},
                      .bandwidth_scale = 1 / constants[2]};
@@ -119,8 +125,10 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
   const auto spare = static_cast<double>(observations.size()) - static_cast<double>(chosen.size());
   if (spare < 1) return fit;
   for (const int i : chosen) fit.standard_error[i] = std::sqrt(squares / spare * covariance[i][i]);
+  constexpr double kTold = 2;  // standard errors
+  if (constants[2] < kTold * *fit.standard_error[2]) return untold(fit);
   // The error of the scale follows from d(1/x) = dx / x^2.
-  if (fit.standard_error[2]) *fit.standard_error[2] /= constants[2] * constants[2];
+  *fit.standard_error[2] /= constants[2] * constants[2];
   return fit;
 }
 

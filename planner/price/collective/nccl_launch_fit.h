@@ -7,6 +7,7 @@
 //   t = latency + launch(protocol) + x transfer + copy,    bandwidth_scale = 1 / x
 // The fit minimises the squares of relative errors (weights 1 / t^2). A launch is not below 0: a launch that comes out
 // negative is set to 0, and the others are fitted again. Constants on which no observation depends stay at 0, 0 and 1.
+// All do where the times do not grow with the size by two standard errors: such times tell nothing of a machine.
 
 #include <array>
 #include <optional>

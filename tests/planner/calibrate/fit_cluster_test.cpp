@@ -93,6 +93,19 @@ TEST_CASE("a launch that the sizes say nothing of stays the cluster's, and one t
         "too");
 }
 
+TEST_CASE("a log of times that do not grow with the size is kept as a table, and fits no constant") {
+  ClusterSpec base = preset_cluster("h100:8");
+  NcclTestsLog log = log_of(base, CollectiveKind::kAllReduce, {.ranks = 8, .nodes = 1, .ranks_per_node = 8});
+  double time_ms = 80;
+  for (TimedSize& size : log.sizes) size.out_of_place = size.in_place = Seconds{1e-3 * time_ms--};
+  const ClusterFit fit = fit_cluster(base, {.collectives = {log}, .date = "2026-01-02"});
+  CHECK(fit.cluster.nccl->calibration == base.nccl->calibration);
+  CHECK(fit.constants.empty());
+  CHECK(fit.cluster.collective_tables.size() == 1);
+  REQUIRE(fit.notes.size() == 1);
+  CHECK(fit.notes[0].find("larger messages do not take longer") != std::string::npos);
+}
+
 TEST_CASE("logs of another machine are refused") {
   ClusterSpec base = preset_cluster("h100");
   const GroupPlacement sixteen{.ranks = 16, .nodes = 1, .ranks_per_node = 16};

@@ -55,6 +55,20 @@ TEST_CASE("what no observation asks for stays as it is, and says so") {
   CHECK(one.observations[LaunchFit::kLowLatency] == 0);
 }
 
+TEST_CASE("times that do not grow with the size by more than their noise tell nothing") {
+  const auto sent = [](double transfer_us, double measured_us) {
+    return observation(NcclProtocol::kSimple, 0, transfer_us, measured_us);
+  };
+  // On a busy host the larger message came out faster, or no slower than the spread of the times.
+  for (const LaunchFit& fit : {fit_launches({sent(10, 1000), sent(20, 900), sent(40, 950)}),
+                               fit_launches({sent(10, 900), sent(20, 1000), sent(40, 700), sent(80, 1000)})}) {
+    CHECK(fit.calibration == NcclCalibration{});
+    CHECK(fit.fitted == std::array{false, false, false});
+    CHECK(fit.observations[LaunchFit::kScale] > 0);
+  }
+  CHECK(fit_launches({sent(10, 900), sent(20, 1000), sent(40, 1200), sent(80, 1600)}).fitted[LaunchFit::kScale]);
+}
+
 TEST_CASE("the standard error of a mean of launches is that of statistics") {
   // Launches are 9 and 11 us, and a bandwidth and a launch of Simple fit exactly: four observations less three
   // constants leave one degree of freedom.
