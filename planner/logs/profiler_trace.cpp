@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/logs/trace_events.h"
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 
@@ -96,16 +97,9 @@ class Events {
 
 Events read_events(std::istream& stream, const std::string& file) {
   Events events(file);
-  bool is_array = false, in_events = false;
-  const auto take = [&](int depth, json::parse_event_t what, json& parsed) {
-    if (depth == 0 && what == json::parse_event_t::array_start) is_array = in_events = true;
-    if (depth == 1 && what == json::parse_event_t::key) in_events = parsed == "traceEvents";
-    if (what != json::parse_event_t::object_end || depth != (is_array ? 1 : 2)) return true;
-    if (in_events) events.take(parsed);
-    return false;
-  };
   try {
-    if (json::parse(stream, take).is_discarded()) throw InputError(fmt::format("{}: it is no trace", file));
+    if (!for_each_event(stream, [&](const json& event) { events.take(event); }))
+      throw InputError(fmt::format("{}: it is no trace", file));
   } catch (const json::exception&) {
     throw InputError(fmt::format(
         "{}: it is no whole trace of PyTorch's profiler: export the profile again, and unpack it if it is compressed",

@@ -64,20 +64,4 @@ std::map<std::string, PrintedTimer> TimerTableReader::finish() const {
   return result;
 }
 
-std::vector<Op> timed_ops(std::string_view timer) {
-  const std::vector<Op> backward{Op::kBackward, Op::kInputGrad, Op::kWeightGrad, Op::kRecompute};
-  const std::array<std::pair<std::string_view, std::vector<Op>>, 8> known{{{"forward-compute", {Op::kForward}},
-                                                                           {"fwd", {Op::kForward}},
-                                                                           {"backward-compute", backward},
-                                                                           {"bwd_inner", backward},
-                                                                           {"all-grads-sync", {Op::kReduceGrad}},
-                                                                           {"bwd_allreduce", {Op::kReduceGrad}},
-                                                                           {"optimizer", {Op::kOptimizerStep}},
-                                                                           {"step", {Op::kOptimizerStep}}}};
-  for (const auto& [name, ops] : known) {
-    if (name == timer) return ops;
-  }
-  return {};
-}
-
 }}  // namespace plumb::planner

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "planner/logs/median_estimate.h"
-#include "schedules/action.h"
 
 namespace plumb { inline namespace planner {
 
@@ -41,8 +40,5 @@ class TimerTableReader {
   bool in_table_ = false;  ///< the lines behind a head of Megatron's
   std::map<std::string, PrintedTimer, std::less<>> timers_;
 };
-
-/// Returns the operations of a schedule that the timer adds up; empty where it times something else.
-std::vector<Op> timed_ops(std::string_view timer);
 
 }}  // namespace plumb::planner

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/logs/timed_ops.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -57,6 +58,13 @@ std::vector<ObservedOperations> operations_of(const std::vector<ProfilerTrace>& 
   return operations;
 }
 
+template <class Rank>
+MedianEstimate step_of(const std::vector<Rank>& ranks) {
+  std::vector<double> steps;
+  for (const Rank& rank : ranks) steps.insert(steps.end(), rank.step_seconds.begin(), rank.step_seconds.end());
+  return median_of(std::move(steps));
+}
+
 }  // namespace
 
 ObservedRun run_of_log(const TrainingLog& log, const std::map<std::string, PrintedTimer>& timers, const Plan& plan) {
@@ -77,10 +85,7 @@ ObservedRun run_of_log(const TrainingLog& log, const std::map<std::string, Print
 }
 
 ObservedRun run_of_profiles(const std::vector<ProfilerTrace>& ranks) {
-  ObservedRun run{.framework = "PyTorch's profiler", .operations = operations_of(ranks)};
-  std::vector<double> steps;
-  for (const ProfilerTrace& rank : ranks) steps.insert(steps.end(), rank.step_seconds.begin(), rank.step_seconds.end());
-  run.step = median_of(std::move(steps));
+  ObservedRun run{.framework = "PyTorch's profiler", .step = step_of(ranks), .operations = operations_of(ranks)};
   for (const ProfiledPart& part : profiled_parts()) {
     double seconds = 0;
     for (const ProfilerTrace& rank : ranks) {
@@ -90,6 +95,20 @@ ObservedRun run_of_profiles(const std::vector<ProfilerTrace>& ranks) {
     if (seconds == 0) continue;
     run.components.push_back(
         {.name = part.name, .components = part.components, .seconds = seconds / static_cast<double>(ranks.size())});
+  }
+  return run;
+}
+
+ObservedRun run_of_scopes(const std::vector<ScopeTrace>& ranks) {
+  ObservedRun run{.framework = "Megatron-LM's trace", .step = step_of(ranks)};
+  std::map<std::string, std::vector<double>> seconds;
+  for (const ScopeTrace& rank : ranks) {
+    for (const auto& [name, sum] : rank.scope_seconds) seconds[name].push_back(sum);
+  }
+  for (const auto& [name, of_ranks] : seconds) {
+    const auto [least, most] = std::ranges::minmax(of_ranks);
+    run.operations.push_back(
+        {.name = name, .ops = timed_ops(name), .least = median_of({least}), .most = median_of({most})});
   }
   return run;
 }

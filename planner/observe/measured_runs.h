@@ -1,11 +1,12 @@
 #pragma once
-// Runs as programs record them: by a training log, or by profiles of some ranks.
+// Runs as programs record them: by a training log, or by profiles or pipeline timelines of some ranks.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "planner/logs/profiler_trace.h"
+#include "planner/logs/scope_trace.h"
 #include "planner/logs/timer_table.h"
 #include "planner/logs/training_log.h"
 #include "planner/observe/observed_run.h"
@@ -19,5 +20,8 @@ ObservedRun run_of_log(const TrainingLog& log, const std::map<std::string, Print
 
 /// Returns the run of the profiles of some of its ranks, at least one.
 ObservedRun run_of_profiles(const std::vector<ProfilerTrace>& ranks);
+
+/// Returns the run of the pipeline timelines of some of its ranks, at least one.
+ObservedRun run_of_scopes(const std::vector<ScopeTrace>& ranks);
 
 }}  // namespace plumb::planner

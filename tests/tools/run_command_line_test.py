@@ -154,13 +154,23 @@ class Running(CommandLineTest):
         self.refused(2, "simulate", *question, "--reshard", "direct", says=["--meshes"])
         self.refused(2, "simulate", *question, "--meshes", "tp4,tp4", "--draw", says=["--meshes", "--draw"])
 
-    def test_layers_are_computed_again_and_state_moves_by_layer(self):
+    def test_layers_are_computed_again_and_state_has_owners_by_layer(self):
         plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=3")
         whole = self.json("run", plan, "--steps", 5)
-        for options in (("--recompute-every", 2), ("--zero-layerwise",), ("--zero-by", "layer", "--zero-layerwise")):
+        for options in (("--recompute-every", 2), ("--zero-by", "layer")):
             answer = self.json("run", plan, "--steps", 5, *options)
             self.assertAlmostEqual(answer["losses"][-1], whole["losses"][-1], delta=1e-4)
-            self.assertLess(answer["peak_memory_bytes"][0], whole["peak_memory_bytes"][0])
+        self.assertLess(self.json("run", plan, "--steps", 1, "--recompute-every", 2)["peak_memory_bytes"][0],
+                        whole["peak_memory_bytes"][0])
+
+    def test_state_that_replicas_share_takes_the_memory_that_was_predicted(self):
+        peaks = []
+        for zero in range(4):
+            answer = self.json("validate", self.cpu_plan(f"pp=1,dp=2,mbs=1,zero={zero}"), "--steps", 1)
+            rank = answer["ranks"][0]
+            self.assertAlmostEqual(rank["measured_peak_bytes"] / rank["predicted_peak_bytes"], 1, delta=0.1)
+            peaks.append(rank["measured_peak_bytes"])
+        self.assertEqual(peaks, sorted(peaks, reverse=True))
 
     def test_a_run_killed_at_any_moment_goes_on_to_the_same_losses(self):
         plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")

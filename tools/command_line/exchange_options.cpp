@@ -27,8 +27,9 @@ void add_exchange(CLI::App& app, Chosen& chosen) {
       add_verb(app, chosen, "compare", "hold a run's log against its plan, and say what explains the difference",
                measured, compare_verb);
   with->add_option("plan", measured->plan, "the plan that the run followed")->required();
-  with->add_option("files", measured->files,
-                   "the log of the training program, or profiles of PyTorch's profiler, one a rank")
+  with->add_option(
+          "files", measured->files,
+          "the log of the training program, or one trace a rank: of PyTorch's profiler or of Megatron's --trace")
       ->required();
   add_html(with, measured->html);
   add_json(with, measured->json);

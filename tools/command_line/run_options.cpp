@@ -73,8 +73,8 @@ void add_state(CLI::App* verb, StateArguments& state) {
   of(kOfTraining,
      verb->add_option("--zero-by", state.zero_by, "ZeRO divides elements, or whole layers with an owner each"))
       ->check(CLI::IsMember({"element", "layer"}));
-  of(kOfTraining,
-     verb->add_flag("--zero-layerwise", state.zero_layerwise, "ZeRO 2 and 3 reduce and gather layer by layer"));
+  of(kOfTraining, verb->add_flag("--zero-layerwise", state.zero_layerwise,
+                                 "ZeRO 2 and 3 reduce and gather layer by layer, as plans always do on the CPU"));
 }
 
 void add_checkpoint(CLI::App* verb, CheckpointArguments& checkpoint) {

@@ -127,6 +127,7 @@ RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSett
                .clip_norm = settings.clip_norm,
                .zero = plan.layout.zero,
                .shard = plan.layout.shard,
+               .layerwise = settings.layerwise && plan.layout.zero >= 2,
                .offload_optimizer = settings.offload_optimizer || plan.layout.offload.optimizer,
                .bucket_layers = bucket_layers(plan, evaluation),
                .seed = settings.seed,

@@ -22,6 +22,8 @@ struct RunSettings {
   ContextAttention context_attention = ContextAttention::kRing;
   double clip_norm = 0;            ///< largest norm of the gradients; 0: they are not clipped
   bool offload_optimizer = false;  ///< also where the plan does not say so
+  /// ZeRO 2 and 3 go layer by layer, as plans without a device's calibration are priced (planner/price/memory).
+  bool layerwise = false;
 };
 
 /// Returns the spec that replays exactly the schedule that was simulated; `evaluation` is the plan's. Throws SpecError

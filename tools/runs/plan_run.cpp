@@ -77,14 +77,15 @@ std::string text_name(const std::string& path) {
   return path.empty() ? std::string(carried_text().name) : path;
 }
 
-RunSettings training_settings(const TrainingArguments& training, int steps) {
+RunSettings training_settings(const TrainingArguments& training, const std::string& backend, int steps) {
   return {.steps = steps,
           .seed = training.seed,
           .text = training_text(training.text),
           .text_name = text_name(training.text),
           .context_attention = context_attention(training.context),
           .clip_norm = training.clip_norm,
-          .offload_optimizer = training.offload_optimizer};
+          .offload_optimizer = training.offload_optimizer,
+          .layerwise = backend != "cuda"};
 }
 
 }}  // namespace plumb::tools

@@ -41,8 +41,8 @@ std::string training_text(const std::string& path);
 /// Returns the path, or the name of the built-in text if the path is empty.
 std::string text_name(const std::string& path);
 
-/// Returns the settings of a training of so many steps, with its text read. Throws InputError if the file cannot be
+/// Returns the settings of a training of so many steps on a backend, with its text read. Throws InputError if the file cannot be
 /// read, and UsageError if the context attention has an unknown name.
-RunSettings training_settings(const TrainingArguments& training, int steps);
+RunSettings training_settings(const TrainingArguments& training, const std::string& backend, int steps);
 
 }}  // namespace plumb::tools

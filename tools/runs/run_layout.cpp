@@ -65,7 +65,7 @@ RunSpec with_state(RunSpec spec, const StateArguments& state) {
     spec.rebuild = Recompute::kFull;
     spec.rebuild_layers = state.recompute_every;
   }
-  spec.layerwise = state.zero_layerwise;
+  spec.layerwise = spec.layerwise || state.zero_layerwise;
   if (state.zero_by == "layer") spec.shard_by = ShardBy::kLayer;
   return spec;
 }

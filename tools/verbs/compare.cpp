@@ -57,24 +57,28 @@ ObservedRun read_log(const std::string& file, const Plan& plan) {
   return read_as(FileKind::kMeasurement, file, [&] { return run_of_log(steps.finish(), timers.finish(), plan); });
 }
 
-ObservedRun read_profiles(const std::vector<std::string>& files) {
-  std::vector<ProfilerTrace> ranks;
+/// Returns what `read` makes of each file.
+template <class Read>
+auto read_ranks(const std::vector<std::string>& files, Read read) {
+  std::vector<decltype(read(std::declval<std::istream&>(), std::string()))> ranks;
   for (const std::string& file : files) {
     InputStream stream(file);
-    ranks.push_back(read_as(FileKind::kTrace, file, [&] { return read_profiler_trace(stream, file); }));
+    ranks.push_back(read_as(FileKind::kTrace, file, [&] { return read(stream, file); }));
   }
-  return run_of_profiles(ranks);
+  return ranks;
 }
 
-/// Returns true if the file begins as JSON does.
-bool is_profile(const std::string& file) {
-  std::string begin(64, ' ');
+/// Returns the first characters of the file, enough for the first record of a trace.
+std::string begin_of(const std::string& file) {
+  std::string begin(4096, ' ');
   InputStream(file).read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return is_json_begin(begin);
+  return begin;
 }
 
 ObservedRun read_run(const std::vector<std::string>& files, const Plan& plan) {
-  if (is_profile(files.front())) return read_profiles(files);
+  const std::string begin = begin_of(files.front());
+  if (is_scope_trace_begin(begin)) return run_of_scopes(read_ranks(files, read_scope_trace));
+  if (is_json_begin(begin)) return run_of_profiles(read_ranks(files, read_profiler_trace));
   if (files.size() == 1) return read_log(files.front(), plan);
   throw UsageError(
       fmt::format("{} is a log, and a run has one: give it alone, or the profiles of several ranks", files.front()));

@@ -121,7 +121,7 @@ Training training_of_plan(const RunArguments& arguments, int steps) {
   const OwnPlan own = own_plan_input(replay.plan);
   const Plan& plan = own.plan;
   const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
-  RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, steps));
+  RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, replay.backend, steps));
   spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);
   Training training{.spec = scheduled(std::move(spec), plan, replay.schedule),
                     .title = own.title,

@@ -142,7 +142,7 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   Plan& plan = own.plan;
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
   const Evaluation predicted = evaluation_of(plan, replay);
-  RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, kWarmupSteps + steps));
+  RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, replay.backend, kWarmupSteps + steps));
   spec = with_meshes(std::move(spec), replay.ranks);
   spec.watchdog = Seconds{replay.watchdog_s};
   spec.source = json_line(to_json(plan, version_text()));

@@ -47,10 +47,4 @@ TEST_CASE("DeepSpeed's timers stand on one line") {
   CHECK(timers.at("bwd_inner").most == std::vector<double>{190.4});
 }
 
-TEST_CASE("a timer adds up operations of the schedule, or none that it has") {
-  CHECK(timed_ops("forward-compute") == std::vector<Op>{Op::kForward});
-  CHECK(timed_ops("all-grads-sync") == std::vector<Op>{Op::kReduceGrad});
-  CHECK(timed_ops("batch-generator").empty());
-}
-
 }  // namespace plumb::test

@@ -59,4 +59,15 @@ TEST_CASE("profiles of ranks become means of components, and the least and most 
   CHECK(run.operations[0].most.value == doctest::Approx(0.6));
 }
 
+TEST_CASE("timelines of ranks become the least and most of what their scopes span") {
+  const ObservedRun run = run_of_scopes({{.step_seconds = {2}, .scope_seconds = {{"forward-step", 0.4}}},
+                                         {.step_seconds = {2.2}, .scope_seconds = {{"forward-step", 0.6}}}});
+  CHECK(run.step.value == doctest::Approx(2.1));
+  REQUIRE(run.operations.size() == 1);
+  CHECK(run.operations[0].ops == std::vector{Op::kForward});
+  CHECK(run.operations[0].least.value == doctest::Approx(0.4));
+  CHECK(run.operations[0].most.value == doctest::Approx(0.6));
+  CHECK(run.components.empty());
+}
+
 }  // namespace plumb::test

@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-OperatingSpec read(const nlohmann::json& json) {
+OperatingSpec operating_of(const nlohmann::json& json) {
   return read_operation(StrictObject(json, "mine.json: operation"));
 }
 
@@ -35,13 +35,13 @@ TEST_CASE("energy is that of idle devices and what computing adds, times the sit
 TEST_CASE("what cannot be is refused with the key and the remedy") {
   check_refused<SpecError>(
       [] {
-        read({{"idle_w", 800}, {"busy_w", 700}});
+        operating_of({{"idle_w", 800}, {"busy_w", 700}});
       },
       "operation.idle_w", "larger one as busy_w");
-  check_refused<SpecError>([] { read({{"busy_w", 700}}); }, "operation.idle_w", "missing");
-  check_refused<SpecError>([] { read({{"pue", 0.9}}); }, "operation.pue", "1 or more");
-  check_refused<SpecError>([] { read({{"watts", 700}}); }, "operation", "watts");
-  CHECK(read({{"usd_per_device_hour", 2}}) == OperatingSpec{.usd_per_device_hour = 2});
+  check_refused<SpecError>([] { operating_of({{"busy_w", 700}}); }, "operation.idle_w", "missing");
+  check_refused<SpecError>([] { operating_of({{"pue", 0.9}}); }, "operation.pue", "1 or more");
+  check_refused<SpecError>([] { operating_of({{"watts", 700}}); }, "operation", "watts");
+  CHECK(operating_of({{"usd_per_device_hour", 2}}) == OperatingSpec{.usd_per_device_hour = 2});
 }
 
 TEST_CASE("presets that name a price name whose and when") {
