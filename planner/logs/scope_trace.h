@@ -20,8 +20,8 @@ namespace plumb { inline namespace planner {
 
 struct ScopeTrace {
   std::vector<double> step_seconds;  ///< [step]
-  /// Of a step, the mean, by the scope's name: those that span operations of a schedule (logs/timed_ops.h). A scope
-  /// inside one of its name does not count again.
+  /// [name] a step's mean of the scopes that span operations of a schedule (logs/timed_ops.h). A scope inside one of its
+  /// name does not count again.
   std::map<std::string, double> scope_seconds;
 };
 

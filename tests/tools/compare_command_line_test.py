@@ -64,6 +64,25 @@ class Compare(CommandLineTest):
         self.refused(1, "compare", plan, cut, says=["cut.json", "whole"])
         self.refused(2, "compare", plan, self.write("a.log", megatron_log(3, 1000)), files[0], says=["a.log", "alone"])
 
+    def test_pipeline_timelines_of_ranks_are_held_against_the_operations(self):
+        plan = self.plan()
+        step = self.json("simulate", plan)["step_time_s"] * 1e9
+        files = []
+        for rank, share in enumerate((0.2, 0.3)):
+            forward = [{"name": "forward-step", "ph": phase, "rel_ts": time, "pp_rk": rank}
+                       for phase, time in (("B", 0), ("E", share * step))]
+            records = [{"name": "iteration", "ph": "B", "pad_before": None}, *forward,
+                       {"name": "iteration", "ph": "E", "rel_ts": step, "duration_wall": 1.1 * step}]
+            files.append(self.write(f"benchmark-data-0-pipeline-{rank}-tensor-0.json", json.dumps(records, indent=2)))
+        answer = self.json("compare", plan, *files)
+        self.assertAlmostEqual(answer["step_s"]["error_ratio"], 1 / 1.1 - 1, places=6)
+        forward, = answer["parts"]
+        self.assertEqual(forward["part"], "forward-step")
+        self.assertAlmostEqual(forward["least_s"]["measured"], 0.2 * step / 1e9)
+        self.assertAlmostEqual(forward["most_s"]["measured"], 0.3 * step / 1e9)
+        self.assertGreater(forward["most_s"]["predicted"], 0)
+        self.refused(1, "compare", plan, self.write("cut.json", json.dumps(records)[:-40]), says=["cut.json", "whole file"])
+
     def test_what_is_no_log_of_this_run_is_refused_in_a_sentence(self):
         plan = self.plan()
         other = self.write("other.log", megatron_log(4, 1000, batch=64))
