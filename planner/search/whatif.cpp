@@ -123,6 +123,21 @@ struct VariedPlan {
   json fixed_layout = json::object();
 };
 
+/// Lets the number of replicas follow the devices and the other degrees of a plan in JSON, where these divide them.
+void fit_replicas(json& document) {
+  json& layout = document["layout"];
+  std::int64_t of_a_replica = 1;
+  for (const char* degree : {"tp", "pp", "cp"}) {
+    const json value = layout.value(degree, json(1));
+    if (!value.is_number_integer() || value < 1) return;  // it is refused where the plan is read
+    of_a_replica *= value.get<std::int64_t>();
+  }
+  const json& devices = document["cluster"]["devices"];
+  if (!devices.is_number_integer() || devices < 1) return;
+  const auto count = devices.get<std::int64_t>();
+  if (count % of_a_replica == 0) layout["dp"] = count / of_a_replica;
+}
+
 VariedPlan varied_plan(const json& document, const std::vector<Variation>& variations,
                        const std::vector<std::string>& paths, const std::vector<std::size_t>& chosen) {
   VariedPlan varied{.document = document};
@@ -138,6 +153,7 @@ VariedPlan varied_plan(const json& document, const std::vector<Variation>& varia
     if (paths[i].starts_with("layout.")) varied.fixed_layout[words_of(paths[i])[1]] = value;
     if (paths[i] == "layout.schedule") varied.document["schedule"]["name"] = value;
   }
+  if (!varied.fixed_layout.contains("dp")) fit_replicas(varied.document);
   return varied;
 }
 

@@ -6,7 +6,8 @@
 //
 // A key is a dotted path into the plan's file: model.*, cluster.*, training.*, layout.*. The first word may be left out
 // where the rest is found in one of them only ("network.bandwidth_gb_per_s", "seq", "pp"). A whole part may be varied
-// as well: "model", "cluster" and "stack" take the values that a Variation has in `parts`.
+// as well: "model", "cluster" and "stack" take the values that a Variation has in `parts`. The number of replicas
+// follows the devices and the other degrees, unless it varies itself.
 
 #include <array>
 #include <functional>

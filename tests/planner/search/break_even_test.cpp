@@ -69,8 +69,8 @@ TEST_CASE("what cannot be compared is refused") {
   const FigureRange range{.key = "network.bandwidth_gb_per_s", .low = 5, .high = 50};
   check_refused<SpecError>([&] { break_even(plan_on_16(), parse_variation("layout.mbs=1,2,4"), range); }, "layout.mbs",
                            "give two");
-  check_refused<SpecError>([&] { break_even(plan_on_16(), kDepths, range); }, "network.bandwidth_gb_per_s",
-                           "both plans");
+  check_refused<SpecError>([&] { break_even(plan_on_16(), parse_variation("dp=1,2"), range); },
+                           "network.bandwidth_gb_per_s", "both plans");
 }
 
 }  // namespace plumb::test

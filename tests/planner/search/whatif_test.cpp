@@ -64,7 +64,7 @@ TEST_CASE("any part of the plan can be varied by its dotted path") {
 }
 
 TEST_CASE("a layout that no longer fits its cluster is a row that says so; replanned, it is another layout") {
-  const auto kept = whatif(plan_of_16(), {parse_variation("devices=8,16")});
+  const auto kept = whatif(plan_of_16(), {parse_variation("devices=8,16"), parse_variation("dp=8")});
   CHECK(!kept[0].prediction);
   CHECK(kept[0].infeasible.find("product be 8") != std::string::npos);
   CHECK(kept[1].prediction);
@@ -72,6 +72,17 @@ TEST_CASE("a layout that no longer fits its cluster is a row that says so; repla
   CHECK(replanned[0].prediction);
   CHECK(replanned[1].prediction->step.makespan < replanned[0].prediction->step.makespan);
   CHECK(replanned[1].prediction->step.makespan <= kept[1].prediction->step.makespan);
+}
+
+TEST_CASE("replicas follow the devices and the other degrees") {
+  const auto by_devices = whatif(plan_of_16(), {parse_variation("gpus=8,16,32")});
+  const int of_a_replica = 16 / plan_of_16().layout.data;
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(by_devices[i].prediction);
+    CHECK(by_devices[i].layout.data == (8 << i) / of_a_replica);
+  }
+  for (const WhatIfRow& row : whatif(plan_of_16(), {parse_variation("tp=1,2,4")}))
+    CHECK(row.layout.data * row.layout.tensor * row.layout.pipeline == 16);
 }
 
 TEST_CASE("replanning keeps the layout keys that vary") {
