@@ -99,8 +99,6 @@ constexpr std::array kNotHeld = {
     Spelling{"vocabularyparallelism", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"stp", "it braids forwards and backwards within tensor-parallel layers: dualpipev overlaps whole ones"},
     Spelling{"helixpipe", "its attention runs apart from its stages, which no schedule here does: 1f1b is nearest"},
-    Spelling{"slimpipe",
-             "its slices cost the same since attention is shared between ranks: svpp is nearest, with --slices"},
     Spelling{"wpipe", "it is pipedream-2bw on two groups of layers a rank: take that for its time"},
     Spelling{"avgpipe", "it is 1f1b with fewer forwards ahead in several pipelines: take 1f1b with replicas (dp)"},
     Spelling{"merak", "it is 1f1b with recomputation moved into its gaps: take that, with recomputation"},
