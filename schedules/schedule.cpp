@@ -2,33 +2,38 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace plumb { inline namespace schedules {
 
 StageNeighbors stage_neighbors(const Schedule& schedule) {
   const int stages = static_cast<int>(schedule.stages.size());
+  constexpr int kShared = -2;                   // several stages: shards
   std::map<std::pair<int, int>, int> stage_at;  // (lane, model part)
-  for (int s = 0; s < stages; ++s)
-    stage_at.emplace(std::pair{schedule.stages[s].lane, schedule.stages[s].model_part}, s);
+  for (int s = 0; s < stages; ++s) {
+    const auto [at, is_first] = stage_at.emplace(std::pair{schedule.stages[s].lane, schedule.stages[s].model_part}, s);
+    if (!is_first) at->second = kShared;
+  }
 
-  const auto find = [&](int lane, int model_part) {
-    const auto it = stage_at.find({lane, model_part});
-    return it == stage_at.end() ? -1 : it->second;
+  const auto find = [&](const StagePlace& place, int step) {
+    const auto it = stage_at.find({place.lane, place.model_part + step});
+    const bool exchanges = stage_at.at({place.lane, place.model_part}) == kShared;
+    return it == stage_at.end() || it->second == kShared || exchanges ? -1 : it->second;
   };
   StageNeighbors neighbors;
   for (const StagePlace& place : schedule.stages) {
-    neighbors.predecessor.push_back(find(place.lane, place.model_part - 1));
-    neighbors.successor.push_back(find(place.lane, place.model_part + 1));
+    neighbors.predecessor.push_back(find(place, -1));
+    neighbors.successor.push_back(find(place, 1));
   }
   return neighbors;
 }
 
 std::vector<bool> stages_with_copies(const Schedule& schedule) {
-  std::map<int, int> holders;  // model part -> stages
-  for (const StagePlace& place : schedule.stages) ++holders[place.model_part];
+  std::map<int, std::set<int>> holders;  // model part -> lanes
+  for (const StagePlace& place : schedule.stages) holders[place.model_part].insert(place.lane);
   std::vector<bool> copied;
-  for (const StagePlace& place : schedule.stages) copied.push_back(holders[place.model_part] > 1);
+  for (const StagePlace& place : schedule.stages) copied.push_back(holders[place.model_part].size() > 1);
   return copied;
 }
 

@@ -10,6 +10,7 @@
 #include "schedules/dependencies/action_table.h"
 #include "schedules/dependencies/inner_reductions.h"
 #include "schedules/dependencies/like_copies.h"
+#include "schedules/dependencies/shards.h"
 #include "schedules/error.h"
 #include "schedules/rules/validate.h"
 
@@ -21,6 +22,8 @@ namespace {
 }
 
 void require_supported(const Schedule& schedule) {
+  if (has_shards(schedule))
+    refuse(schedule, "its stages are shards of a model part, which no backend exchanges; give an order without shards");
   for (std::size_t a = 0; a < schedule.stages.size(); ++a)
     for (std::size_t b = a + 1; b < schedule.stages.size(); ++b)
       if (schedule.stages[a].model_part == schedule.stages[b].model_part &&

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "planner/evaluate/pipeline_hops.h"
+#include "schedules/dependencies/shards.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -25,6 +29,11 @@ int part_count(const Schedule& schedule) {
 }  // namespace
 
 StageOrder stage_order(const Schedule& schedule) {
+  if (has_shards(schedule)) {
+    throw ScheduleError(fmt::format(
+        "{} cuts a model part into shards, whose layers have no price: simulate it with --costs, or take 1f1b",
+        schedule.name));
+  }
   return {.operations = operations_of(schedule),
           .parts = part_count(schedule),
           .copies = has_copies(schedule),

@@ -20,6 +20,7 @@ struct StageOrder {
 
   bool has(Op op) const { return (operations >> static_cast<unsigned>(op) & 1U) != 0; }
 };
+/// Throws ScheduleError for a schedule with shards of a model part (schedules/dependencies/shards.h).
 StageOrder stage_order(const Schedule& schedule);
 
 }}  // namespace plumb::planner

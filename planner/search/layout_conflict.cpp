@@ -93,7 +93,19 @@ bool has_no_groups(std::string_view schedule) {
   return entry != catalogue().end() && !entry->takes_group;
 }
 
+/// True for a schedule of the catalogue that cuts a model part into shards.
+bool cuts_output_layer(std::string_view schedule) {
+  const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
+  return entry != catalogue().end() && entry->shards;
+}
+
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
+  if (cuts_output_layer(layout.schedule)) {
+    return fmt::format(
+        "schedule {} cuts the output layer into shards, which have no price: simulate it with --costs, or give "
+        "schedule=1f1b",
+        layout.schedule);
+  }
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
   // The first and the last stage of a split may hold the embedding and the head alone.
   const std::int64_t most = layout.split.empty() ? model.layers : model.layers + (model.graph ? 0 : 2);

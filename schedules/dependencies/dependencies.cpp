@@ -20,6 +20,7 @@ class DependencyCollector {
         sends_(sends),
         table_(table),
         neighbors_(stage_neighbors(schedule)),
+        shards_(shards_of(schedule)),
         copies_(has_copies(schedule)),
         lowered_(has_messages(schedule)) {}
 
@@ -79,19 +80,20 @@ class DependencyCollector {
 
   /// Adds the waits of an action for its inputs (schedules/dependencies/inputs.h).
   void add_inputs(const Action& a, std::int32_t id) {
-    for_each_input(a, neighbors_, [&](const ActionInput& input) {
-      if (input.from == ActionInput::From::kNeighbor) return add_neighbor(a, input, id);
+    for_each_input(a, neighbors_, shards_, [&](const ActionInput& input) {
+      if (input.from == ActionInput::From::kNeighbor) return add_neighbor(a, input, id, lowered_);
+      if (input.from == ActionInput::From::kShard) return add_neighbor(a, input, id, false);
       const Reason reason = input.from == ActionInput::From::kMove ? Reason::kMoved : Reason::kData;
       for (int i = 0; i < input.ops; ++i)
         add(table_.find(input.op[i], input.stage, a.microbatch, input.part), id, Wait::kOccupied, reason);
     });
   }
 
-  /// The input comes through the send that carries it where the neighbour is on another rank and the schedule has
-  /// messages, and from its producer otherwise.
-  void add_neighbor(const Action& a, const ActionInput& input, std::int32_t id) {
+  /// The input comes through the send that carries it where the neighbour is on another rank and has messages, and from
+  /// its producer otherwise.
+  void add_neighbor(const Action& a, const ActionInput& input, std::int32_t id, bool has_messages) {
     const bool local = schedule_.stages[input.stage].rank == schedule_.stages[a.stage].rank;
-    if (lowered_ && !local) {
+    if (has_messages && !local) {
       const Op send = a.op == Op::kForward ? Op::kSendActivation : Op::kSendGradient;
       return add(table_.find(send, input.stage, a.microbatch, input.part), id, Wait::kDelivered, Reason::kMessage);
     }
@@ -118,6 +120,7 @@ class DependencyCollector {
   Sends sends_;
   const ActionTable& table_;
   StageNeighbors neighbors_;
+  Shards shards_;
   bool copies_;
   bool lowered_;
   std::int32_t next_id_ = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "schedules/dependencies/shards.h"
 #include "schedules/schedule.h"
 
 namespace plumb { inline namespace schedules {
@@ -17,6 +18,7 @@ struct ActionInput {
   enum class From : std::uint8_t {
     kOwnStage,  ///< the same stage
     kNeighbor,  ///< the stage before or behind, on this rank or on another
+    kShard,     ///< a stage on the other side of shards, or another shard, on this rank or on another
     kMove,      ///< the move that brings activations back, or for that move the one that took them away
   };
   From from = From::kOwnStage;
@@ -29,7 +31,7 @@ struct ActionInput {
 /// Calls `visit(input)` for each input of `action`, moves first. An input of a part that the schedule does not have, or
 /// that it does not list, holds nobody up.
 template <class Visit>
-void for_each_input(const Action& action, const StageNeighbors& neighbors, const Visit& visit) {
+void for_each_input(const Action& action, const StageNeighbors& neighbors, const Shards& shards, const Visit& visit) {
   using enum ActionInput::From;
   const int stage = action.stage, part = action.part;
   const auto own = [&](Op op, int of_part) { visit(ActionInput{kOwnStage, {op}, 1, stage, of_part}); };
@@ -37,11 +39,16 @@ void for_each_input(const Action& action, const StageNeighbors& neighbors, const
   const auto input_gradient = [&](ActionInput::From from, int of_stage, int of_part) {
     visit(ActionInput{from, {Op::kInputGrad, Op::kBackward}, 2, of_stage, of_part});
   };
+  const auto forwards_of = [&](const std::vector<std::vector<int>>& stages) {
+    if (!shards.any()) return;
+    for (const int other : stages[stage]) visit(ActionInput{kShard, {Op::kForward}, 1, other, part});
+  };
   const auto brought_back = [&] { visit(ActionInput{kMove, {Op::kReload, Op::kLoad}, 2, stage, part}); };
   switch (action.op) {
     case Op::kForward:
       if (const int before = neighbors.predecessor[stage]; before >= 0)
         visit(ActionInput{kNeighbor, {Op::kForward}, 1, before, part});
+      forwards_of(shards.before);
       if (part > 0) own(Op::kForward, part - 1);
       break;
     case Op::kBackward:
@@ -51,10 +58,15 @@ void for_each_input(const Action& action, const StageNeighbors& neighbors, const
       own(Op::kRecompute, part);
       if (const int behind = neighbors.successor[stage]; behind >= 0) input_gradient(kNeighbor, behind, part);
       input_gradient(kOwnStage, stage, part + 1);
+      if (shards.any())
+        for (const int other : shards.behind[stage]) input_gradient(kShard, other, part);
+      // The softmax over the whole vocabulary: a gradient of a shard's weights takes the sums of all shards.
+      if (action.op == Op::kBackward) forwards_of(shards.siblings);
       break;
     case Op::kWeightGrad:
       brought_back();
       own(Op::kInputGrad, part);
+      forwards_of(shards.siblings);
       break;
     case Op::kRecompute:
       brought_back();

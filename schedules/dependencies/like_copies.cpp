@@ -33,6 +33,7 @@ std::string why_copies_cannot_share(const Schedule& schedule, bool weights) {
     deeds.push_back(deeds_of(schedule, rank, weights));
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const auto first = std::ranges::find(stages, stages[stage].model_part, &StagePlace::model_part);
+    if (first->lane == stages[stage].lane) continue;  // itself, or a shard, which has state of its own
     if (deeds[static_cast<std::size_t>(first->rank)] == deeds[static_cast<std::size_t>(stages[stage].rank)]) continue;
     return fmt::format(
         "ranks {} and {} hold copies of model part {}, which share its state, and do not do the same in the same "

@@ -17,6 +17,7 @@ class Player {
         table_(table),
         ids_(action_ids(schedule)),
         neighbors_(stage_neighbors(schedule)),
+        shards_(shards_of(schedule)),
         joint_(joint_reductions(schedule)),
         queues_(schedule, ids_, joint_),
         reduction_(schedule.stages.size(), ActionTable::kNone),
@@ -53,6 +54,10 @@ class Player {
       for (const int neighbor : {neighbors_.predecessor[s], neighbors_.successor[s]}) {
         const int rank = schedule_.stages[s].rank;
         if (neighbor >= 0 && schedule_.stages[neighbor].rank != rank) fed[rank].insert(schedule_.stages[neighbor].rank);
+      }
+      if (shards_.any()) {
+        for (const int stage : shards_.before[s]) fed[schedule_.stages[s].rank].insert(schedule_.stages[stage].rank);
+        for (const int stage : shards_.behind[s]) fed[schedule_.stages[s].rank].insert(schedule_.stages[stage].rank);
       }
       for (const StagePlace& other : schedule_.stages) {
         const StagePlace& place = schedule_.stages[s];
@@ -97,7 +102,7 @@ class Player {
     if (a.op == Op::kOptimizerStep)  // the last reduction ends last
       return reduction_[a.stage] == ActionTable::kNone || done_[reduction_[a.stage]];
     bool all_done = true;
-    for_each_input(a, neighbors_, [&](const ActionInput& input) {
+    for_each_input(a, neighbors_, shards_, [&](const ActionInput& input) {
       for (int i = 0; i < input.ops; ++i)
         all_done = all_done && done(input.op[i], input.stage, a.microbatch, input.part);
     });
@@ -114,6 +119,7 @@ class Player {
   const ActionTable& table_;
   ActionIds ids_;
   StageNeighbors neighbors_;
+  Shards shards_;
   JointReductions joint_;
   ReductionQueues queues_;
   std::vector<std::int32_t> reduction_;  // [stage] the last REDUCE_GRAD issued

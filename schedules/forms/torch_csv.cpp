@@ -174,7 +174,7 @@ std::string write_torch_csv(const Schedule& schedule) {
   if (is_asynchronous(schedule)) refuse(fmt::format("the weight policy {}", policy_name(schedule.weights)));
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
     if (schedule.stages[s].lane != 0 || schedule.stages[s].model_part != static_cast<int>(s))
-      refuse("the stage copies");
+      refuse("the stage copies or shards");
   }
   std::string text;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {

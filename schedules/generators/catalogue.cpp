@@ -139,6 +139,33 @@ const std::vector<CatalogueEntry>& catalogue() {
        .takes_slices = true,
        .repeats = false,
        .make = svpp_schedule},
+      {.name = "slimpipe",
+       .origin = "Li et al. 2025",
+       .constraint = "any m; best where p divides k, the slices, which are of equal cost",
+       .bubble = "(p-1)(F+B)/(vk) where p divides k",
+       .activations = "min(mvk, vk + 2(p-1-r)) slices of a chunk where k >= p",
+       .takes_chunks = true,
+       .takes_slices = true,
+       .repeats = false,
+       .make = slimpipe_schedule},
+      {.name = "vocab-1",
+       .origin = "Yeung et al. 2024, Algorithm 1",
+       .constraint = "any m; the output layer is cut over the ranks: simulate it with --costs",
+       .bubble = "no formula; none per micro-batch where S and T together are no longer than B",
+       .activations = "min(p-r+2, m), and 2 of the output layer's shard",
+       .chunks = 2,
+       .made_for_costs = true,
+       .shards = true,
+       .make = vocab_1_schedule},
+      {.name = "vocab-2",
+       .origin = "Yeung et al. 2024, Algorithm 2",
+       .constraint = "any m; the output layer is cut over the ranks: simulate it with --costs",
+       .bubble = "no formula; none per micro-batch where S is no longer than B",
+       .activations = "min(p-r+1, m), and 2 of the output layer's shard",
+       .chunks = 2,
+       .made_for_costs = true,
+       .shards = true,
+       .make = vocab_2_schedule},
       {.name = "forward-only",
        .origin = "inference",
        .constraint = "any m; no backward",
@@ -272,7 +299,7 @@ const CatalogueEntry& checked_entry(std::string_view name, const ScheduleParamet
   require_at_least_one(parameters.slices, "slices");
   if (parameters.slices > 1 && !entry.takes_slices) {
     throw ScheduleError(
-        fmt::format("{} does not cut sequences into {} slices: leave the slices out, or use seq1f1b or svpp",
+        fmt::format("{} does not cut sequences into {} slices: leave the slices out, or use seq1f1b, svpp or slimpipe",
                     entry.name, parameters.slices));
   }
   if (parameters.group < 0) {

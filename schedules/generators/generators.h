@@ -81,6 +81,22 @@ Schedule terapipe_schedule(const ScheduleParameters& parameters);
 /// where a rank would wait; here backwards are whole.
 Schedule svpp_schedule(const ScheduleParameters& parameters);
 
+/// SlimPipe (Li et al. 2025): 1F1B whose units are the `slices` k of a micro-batch's sequence, all of one length. p of
+/// them pass through a rank's v chunks in turn, then the next p, and a micro-batch's backwards take the opposite order.
+/// Rank r runs vk-1 + 2(p-1-r) slices ahead: one micro-batch and little more. The paper has p divide k; with fewer
+/// slices than p, as many micro-batches as have p together take the place of one. It shares the attention of the slices
+/// that are under way among the ranks, so that each costs the same.
+Schedule slimpipe_schedule(const ScheduleParameters& parameters);
+
+/// Vocabulary-parallel 1F1B (Yeung et al. 2024): the output layer is cut by vocabulary over all ranks, and its shards
+/// are stages p to 2p-1, one a rank, all of model part p. A micro-batch's pass S on all ranks makes logits and their
+/// softmax, T the gradients. An interval of rank r has F, B, S and T, each of another micro-batch, and the interval is
+/// as long on every rank. vocab-1 is Algorithm 1, with a collective behind S and one behind T, and p-r+2 activations;
+/// vocab-2 is Algorithm 2, whose S makes the gradient of the layer's input too, with one collective and p-r+1. Which
+/// micro-batch S has depends on the `costs`. The first stage holds the input layer, which the paper cuts as well.
+Schedule vocab_1_schedule(const ScheduleParameters& parameters);
+Schedule vocab_2_schedule(const ScheduleParameters& parameters);
+
 /// Inference and evaluation: the forwards of all micro-batches, no backward.
 Schedule forward_only_schedule(const ScheduleParameters& parameters);
 

@@ -94,15 +94,11 @@ constexpr std::array kNotHeld = {
     Spelling{"mixpipe", "it is a pipeline from both ends: chimera is nearest"},
     Spelling{"weipipe", "its weights travel in place of activations, which no schedule here does"},
     Spelling{"tawpipe", "its weights travel in place of activations, which no schedule here does"},
-    Spelling{"vocab1f1b", "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
-    Spelling{"vocabularyparallel1f1b",
-             "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
-    Spelling{"vocabularyparallelism",
-             "its vocabulary is cut over all ranks, which no schedule here does: 1f1b is nearest"},
+    Spelling{"vocab1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
+    Spelling{"vocabularyparallel1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
+    Spelling{"vocabularyparallelism", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"stp", "it braids forwards and backwards within tensor-parallel layers: dualpipev overlaps whole ones"},
     Spelling{"helixpipe", "its attention runs apart from its stages, which no schedule here does: 1f1b is nearest"},
-    Spelling{"slimpipe",
-             "its slices cost the same since attention is shared between ranks: svpp is nearest, with --slices"},
     Spelling{"wpipe", "it is pipedream-2bw on two groups of layers a rank: take that for its time"},
     Spelling{"avgpipe", "it is 1f1b with fewer forwards ahead in several pipelines: take 1f1b with replicas (dp)"},
     Spelling{"merak", "it is 1f1b with recomputation moved into its gaps: take that, with recomputation"},
@@ -114,7 +110,8 @@ constexpr std::array kNotHeld = {
     Spelling{"llama3", "it is interleaved with groups of any size: take that, with --group"},
     Spelling{"dynapipe", "its micro-batches are of unequal length, its order is 1f1b: take that"},
     Spelling{"graphpipe", "its stages are no chain: take 1f1b"},
-    Spelling{"pipeoffload", "it is interleaved with activations in the host's memory: take that, with --offload"},
+    Spelling{"pipeoffload",
+             "it is interleaved with activations in the host's memory: take that, with --offload"},
 };
 
 }  // namespace

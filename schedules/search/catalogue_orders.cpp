@@ -50,9 +50,10 @@ Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
 Schedule searchable_order(const Schedule& schedule, const OrderQuestion& question) {
   Schedule order = as_searched(schedule, question);
   if (action_count(order) == action_count(serial_order(question))) return order;
-  throw ScheduleError(fmt::format(
-      "{} cannot be searched: give F, B, I and W of every stage and micro-batch, without slices, moves or messages",
-      schedule.name));
+  throw ScheduleError(
+      fmt::format("{} cannot be searched: give F, B, I and W of every stage and micro-batch, without slices, shards, "
+                  "moves or messages",
+                  schedule.name));
 }
 
 OrderQuestion placed_question(const Schedule& schedule, Objective objective) {

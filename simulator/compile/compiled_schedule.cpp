@@ -1,5 +1,7 @@
 #include "simulator/compile/compiled_schedule.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "schedules/error.h"
@@ -7,6 +9,7 @@
 #include "simulator/compile/deadlock.h"
 #include "simulator/compile/mailboxes.h"
 #include "simulator/compile/own_inputs.h"
+#include "simulator/compile/shard_results.h"
 #include "simulator/compile/step_writer.h"
 #include "simulator/compile/turns.h"
 #include "simulator/compile/units.h"
@@ -20,14 +23,16 @@ class DryRun {
   DryRun(const Schedule& schedule, Sends sends)
       : schedule_(schedule),
         neighbors_(stage_neighbors(schedule)),
+        shards_(shards_of(schedule)),
         ids_(action_ids(schedule)),
         writer_(schedule, sends),
         units_{.stages = static_cast<int>(schedule.stages.size()),
                .microbatches = schedule.microbatches,
                .parts = writer_.kinds().parts()},
         turns_(static_cast<int>(schedule.ranks.size())),
-        own_(schedule, neighbors_, units_, sends),
+        own_(schedule, neighbors_, shards_, units_, sends),
         mailboxes_(schedule, neighbors_, units_, writer_, turns_),
+        results_(schedule, neighbors_, shards_, units_, turns_),
         beside_(schedule, ids_, units_, own_, writer_, turns_),
         cursors_(schedule.ranks.size()) {}
 
@@ -81,6 +86,7 @@ class DryRun {
     for (int i = 0; i < count; ++i) {
       const Register* delivery = mailboxes_.delivery_for(first[i]);
       if (delivery != nullptr && *delivery == kZeroRegister) return delivery;
+      if (const Register* result = results_.missing_result(first[i])) return result;
       if (const Register* reduction = beside_.missing_reduction(first[i])) return reduction;
     }
     return nullptr;
@@ -92,7 +98,9 @@ class DryRun {
     own_.run(first, count);
     std::array<bool, 2> recomputed{};
     for (int i = 0; i < count; ++i) recomputed[i] = gives_input_gradient(first[i].op) && own_.recomputed(first[i]);
-    const Action* send = writer_.sends() == Sends::kBuffered ? send_behind(rank, first + count) : nullptr;
+    const bool is_taken = std::any_of(first, first + count, [this](const Action& a) { return results_.is_taken(a); });
+    const bool takes_send = writer_.sends() == Sends::kBuffered && !is_taken;
+    const Action* send = takes_send ? send_behind(rank, first + count) : nullptr;
 
     Step step{.kind = writer_.kinds().compute({first, first + count}, recomputed, send, [&] {
       const Register free = rank_register(rank);
@@ -110,8 +118,11 @@ class DryRun {
       send_id = id_of(rank, cursor.sent_position);
       step.output = writer_.take_register();
     }
+    if (is_taken) step.output = writer_.new_register();
     writer_.add_compute(rank, step, id_of(rank, cursor.position), send_id);
     if (send != nullptr) mailboxes_.deliver(*send, step.output);
+    for (int i = 0; i < count; ++i)
+      if (results_.is_taken(first[i])) results_.deliver(first[i], step.output);
   }
 
   /// Returns the first send ahead of the rank's next compute action: it is issued when the compute action before it
@@ -133,6 +144,7 @@ class DryRun {
         writer_.give_back(*delivery);
         *delivery = kZeroRegister;
       }
+      results_.take_inputs(first[i], inputs_);
       beside_.take_inputs(first[i], inputs_);
     }
     return writer_.join(inputs_);
@@ -156,12 +168,14 @@ class DryRun {
 
   const Schedule& schedule_;
   StageNeighbors neighbors_;
+  Shards shards_;
   ActionIds ids_;
   StepWriter writer_;
   Units units_;
   Turns turns_;
   OwnInputs own_;
   Mailboxes mailboxes_;
+  ShardResults results_;
   BesideCompute beside_;
   std::vector<Cursor> cursors_;   ///< [rank]
   std::vector<Register> inputs_;  ///< inputs of the action at hand

@@ -18,8 +18,14 @@ constexpr bool has_bit(Op op) {
 
 }  // namespace
 
-OwnInputs::OwnInputs(const Schedule& schedule, const StageNeighbors& neighbors, const Units& units, Sends sends)
-    : schedule_(schedule), neighbors_(neighbors), units_(units), sends_(sends), known_(units.count()) {}
+OwnInputs::OwnInputs(const Schedule& schedule, const StageNeighbors& neighbors, const Shards& shards,
+                     const Units& units, Sends sends)
+    : schedule_(schedule),
+      neighbors_(neighbors),
+      shards_(shards),
+      units_(units),
+      sends_(sends),
+      known_(units.count()) {}
 
 void OwnInputs::run(const Action* first, int count) {
   for (int i = 0; i < count; ++i) finish(first[i]);
@@ -39,7 +45,7 @@ void OwnInputs::finish(const Action& a) {
 
 /// Marks the inputs from the action's own rank that have not run: they must not be listed later.
 void OwnInputs::require(const Action& a) {
-  for_each_input(a, neighbors_, [&](const ActionInput& input) {
+  for_each_input(a, neighbors_, shards_, [&](const ActionInput& input) {
     if (input.part >= units_.parts || schedule_.stages[input.stage].rank != schedule_.stages[a.stage].rank) return;
     unsigned bits = 0;
     for (int i = 0; i < input.ops; ++i) bits |= bit_of(input.op[i]);

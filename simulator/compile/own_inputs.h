@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/dependencies/shards.h"
 #include "schedules/schedule.h"
 #include "simulator/compile/units.h"
 
@@ -14,7 +15,8 @@ namespace plumb { inline namespace simulator {
 class OwnInputs {
  public:
   /// The arguments must outlive it.
-  OwnInputs(const Schedule& schedule, const StageNeighbors& neighbors, const Units& units, Sends sends);
+  OwnInputs(const Schedule& schedule, const StageNeighbors& neighbors, const Shards& shards, const Units& units,
+            Sends sends);
 
   /// Notes actions that run now, as one where they are a pair. Throws the ScheduleError of a deadlock if an action of
   /// the rank has needed one of them already.
@@ -35,6 +37,7 @@ class OwnInputs {
 
   const Schedule& schedule_;
   const StageNeighbors& neighbors_;
+  const Shards& shards_;
   const Units& units_;
   Sends sends_;
   std::vector<Known> known_;  ///< [unit]

@@ -83,7 +83,7 @@ void add_order(CLI::App* app, ScheduleArguments& schedule) {
   add("-m,--microbatches", schedule.microbatches, "micro-batches of a step")->transform(count_of<int>(1));
   add("-v,--chunks", schedule.chunks, "stages a rank (default: 1)")->transform(count_of<int>(1));
   add("-g,--group", schedule.group, "interleaved: micro-batches of a chunk in a row")->transform(count_of<int>(1));
-  add("--slices", schedule.slices, "seq1f1b, svpp, terapipe: pieces of a sequence (default: 1)")
+  add("--slices", schedule.slices, "seq1f1b, slimpipe, svpp, terapipe: pieces of a sequence (default: 1)")
       ->transform(count_of<int>(1));
   add("--batch", schedule.batch, "pipedream-2bw: micro-batches between optimizer steps (default: -p)")
       ->transform(count_of<int>(1));

@@ -162,6 +162,30 @@ TEST_CASE("SVPP takes the slices of a group through all chunks, and is Seq1F1B w
   }
 }
 
+TEST_CASE("SlimPipe takes p slices through the chunks in turn, and goes back in the opposite order") {
+  CHECK(make_schedule("slimpipe", {.ranks = 2, .microbatches = 1, .chunks = 2, .slices = 4}).ranks ==
+        rows("0F0 0F0/1 2F0 2F0/1 0F0/2 0F0/3 2F0/2 2F0/3 2B0/3 2B0/2 0B0/3 0B0/2 2B0/1 2B0 0B0/1 0B0\n"
+             "1F0 1F0/1 3F0 3F0/1 1F0/2 1F0/3 3F0/2 3F0/3 3B0/3 3B0/2 1B0/3 1B0/2 3B0/1 3B0 1B0/1 1B0"));
+  CHECK(make_schedule("slimpipe", {.ranks = 2, .microbatches = 2, .slices = 2}).ranks ==
+        rows("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"
+             "1F0 1F0/1 1B0/1 1F1 1B0 1F1/1 1B1/1 1B1"));
+}
+
+TEST_CASE("SlimPipe is valid for any p, v, k and m, also where p does not divide k") {
+  for (int p = 1; p <= 6; ++p) {
+    for (int v = 1; v <= 3; ++v) {
+      for (int k = 1; k <= 9; ++k) {
+        for (const int m : {1, 2, 5, 7}) {
+          INFO("p=", p, " v=", v, " k=", k, " m=", m);
+          const Schedule order = make_schedule("slimpipe", {.ranks = p, .microbatches = m, .chunks = v, .slices = k});
+          CHECK(validate(order).empty());
+          CHECK(validate(lower(order)).empty());
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("TeraPipe runs all slices forth, then back, the last slice of a micro-batch first") {
   CHECK(make_schedule("terapipe", {.ranks = 2, .microbatches = 2, .slices = 2}).ranks ==
         rows("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"

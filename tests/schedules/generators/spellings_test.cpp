@@ -39,7 +39,10 @@ TEST_CASE("what the catalogue does not have is refused with what is known of it"
                        ScheduleError);
   CHECK(schedule_not_held("WeiPipe").find("weights travel") != std::string_view::npos);
   CHECK(schedule_not_held("W-Pipe").find("pipedream-2bw") != std::string_view::npos);
-  for (const char* name : {"vocab-1f1b", "Vocabulary Parallelism", "SlimPipe", "TawPipe", "STP", "HelixPipe"}) {
+  CHECK(schedule_not_held("vocab-1f1b").find("vocab-2") != std::string_view::npos);
+  CHECK(schedule_not_held("Vocabulary Parallelism").find("vocab-2") != std::string_view::npos);
+  CHECK(schedule_spelled("SlimPipe") == "slimpipe");
+  for (const char* name : {"TawPipe", "STP", "HelixPipe"}) {
     CHECK_FALSE(schedule_not_held(name).empty());
   }
   CHECK(schedule_not_held("1f1b").empty());

@@ -72,6 +72,17 @@ TEST_CASE("each stage has a rank and each model part a stage") {
   CHECK(violations_of("").front().rule == Rule::kPlacement);
 }
 
+TEST_CASE("shards of a model part lie on different ranks, in a schedule of one lane") {
+  CHECK(violations_of("stages: 0/0/0 1/0/0\n0F0 0B0\n1F0 1B0").empty());
+  CHECK(
+      violations_of("stages: 0/0/0 0/0/0\n0F0 1F0").front().message ==
+      "stages 0 and 1 are both model part 0 of lane 0 on rank 0; give one of them another lane, or as a shard another "
+      "rank");
+  CHECK(violations_of("microbatches: 2\nstages: 0/0/0 1/0/0 0/0/1\n0F0 2F1\n1F0").front().message ==
+        "model part 0 of lane 0 has 2 shards, which schedules of one lane alone can have; give its stages other model "
+        "parts");
+}
+
 TEST_CASE("a micro-batch stays on one lane") {
   // Two copies of a one-part model; micro-batch 0 runs on both.
   const std::vector<Violation> found = violations_of("microbatches: 2\nstages: 0/0/0 1/0/1\n0F0 0B0\n1F0 1B0 1F1 1B1");

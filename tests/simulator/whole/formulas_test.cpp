@@ -169,6 +169,23 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("SlimPipe wastes (p-1)(F+B)/(vk) and holds vk + 2(p-1-r) slices of a chunk where p divides k") {
+    for (int p = 1; p <= 5; ++p) {
+      for (const int k : {p, 2 * p, 3 * p}) {
+        for (int v = 1; v <= 3; ++v) {
+          for (const int m : {1, 3, 4}) {
+            const Schedule order = make_schedule("slimpipe", {.ranks = p, .microbatches = m, .chunks = v, .slices = k});
+            const Simulation result = predict_split(lower(order), {3, 4, 2});  // F, I and W of a chunk's slice
+            INFO("p=", p, " k=", k, " v=", v, " m=", m);
+            CHECK(result.makespan == whole_seconds((m * k * v + p - 1) * (3 + 4 + 2)));
+            for (int r = 0; r < p; ++r)
+              CHECK(result.peak_activations[r] == std::min(v * k + 2 * (p - 1 - r), m * k * v));
+          }
+        }
+      }
+    }
+  }
+
   TEST_CASE("TeraPipe wastes (p-1)(F+B)/k and holds all mk slices") {
     for (int p = 1; p <= 5; ++p) {
       for (int k = 1; k <= 4; ++k) {
