@@ -164,6 +164,9 @@ class BadInput(CommandLineTest):
         log = self.write("ar.log", self.nccl_tests_log([1 << 20]))
         schedule = self.folder / "schedule.json"
         self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", schedule)
+        costs = self.write("costs.json", '{"parts": [{"forward_s": 1, "backward_s": 2}]}')
+        certificate = self.folder / "certificate.json"
+        self.done("schedule", "search", "-p", 2, "-m", 2, "--certificate", certificate)
         answer = self.write("answer.json", self.done("plan", "gpt2", "h100:8", "--global-batch", 8, "--json"))
         plan = self.llama_plan()
         asked = ("h100:8", "--global-batch", 8)
@@ -181,6 +184,10 @@ class BadInput(CommandLineTest):
                                 (("schedule", "check", plan), ["a plan, and a schedule is wanted"]),
                                 (("schedule", "show", onnx), ["an ONNX model"]),
                                 (("memory", schedule), ["a schedule, and a plan is wanted"]),
+                                (("memory", costs), ["a file of costs, and a plan is wanted", "--costs"]),
+                                (("schedule", "check", certificate), ["a schedule's certificate, and a schedule is wanted", "--certificate"]),
+                                (("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", plan), ["a plan, and a file of costs is wanted"]),
+                                (("schedule", "check", schedule, "--certificate", costs), ["a file of costs, and a schedule's certificate"]),
                                 (("trace", "info", plan), ["a plan, and a Chrome trace is wanted"]),
                                 (("score", plan), ["a plan, and a file of published rows is wanted"]),
                                 (("validate", deepspeed), ["a DeepSpeed config"])):
@@ -262,6 +269,7 @@ class BadInput(CommandLineTest):
                  "stack.json": self.done("stacks", "megatron-core"), "order.json": order.read_text(),
                  "trace.json": '{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}',
                  "config.json": '{"model_type": "llama", "hidden_size": 64}', "wires.json": '{"nodes": 2}', "link.json": '{"link": {"latency_us": 1}}',
+                 "costs.json": '{"parts": [{"forward_s": 1}]}', "certificate.json": '{"costs_ps": {"forward": [1]}}',
                  "rows.json": '{"rows": [1]}', "profile.json": '{"nodes": [1], "edges": [2]}'}
         question = ("--global-batch", 8, "--layout", "dp=8")
         costs = ("--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1")
@@ -274,6 +282,7 @@ class BadInput(CommandLineTest):
                  "order.json": (("schedule", "check", "{}"), ("simulate", "--schedule", "{}")),
                  "trace.json": (("trace", "info", "{}"),), "config.json": (("plan", "{}", "h100:8", *question),),
                  "wires.json": (("simulate", "plan.json", "--topology", "{}"),), "link.json": (("run", "--backend", "timed", *costs, "--link", "{}"),),
+                 "costs.json": (("simulate", *costs[:-1], "{}"),), "certificate.json": (("schedule", "check", *costs[1:-2], "--certificate", "{}"),),
                  "rows.json": (("score", "{}"),), "profile.json": (("partition", "{}", "h100:2"),)}
         self.assertEqual(texts.keys(), verbs.keys())
         for name, text in texts.items():

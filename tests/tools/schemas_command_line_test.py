@@ -52,6 +52,14 @@ class Schemas(CommandLineTest):
         order = self.folder / "order.json"
         self.done("schedule", "convert", "dualpipe", "-p", 4, "-m", 8, "-o", order)
         yield "schedule", json.loads(order.read_text()), ["schedule", "check"]
+        certificate = self.folder / "certificate.json"
+        self.done("schedule", "search", "-p", 2, "-m", 4, "--certificate", certificate, "-o", order)
+        yield "certificate", json.loads(certificate.read_text()), ["schedule", "check", order, "--certificate"]
+        part = {"forward_s": 1, "input_grad_s": 1, "weight_grad_s": 1}
+        costs = {"plumb_format": 1, "embedding": part, "head": part, "links": [{"latency_s": 0.1, "bandwidth_gb_per_s": 1}],
+                 "parts": [dict(part, activation_bytes=4, released_at_input_grad_bytes=1, message_bytes=2)] * 2,
+                 "max_activation_bytes": [8]}
+        yield "costs", costs, ["simulate", "--schedule", "zb-h1", "-p", 2, "-m", 4, "--costs"]
         yield "plan", json.loads(self.llama_plan().read_text()), ["simulate"]
 
     def test_what_the_tool_writes_is_valid(self):

@@ -13,6 +13,7 @@
 #include "tools/command_line/help_page.h"
 #include "tools/command_line/manual.h"
 #include "tools/io/console.h"
+#include "tools/io/terminal.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
 

@@ -1,10 +1,13 @@
 #include "tools/command_line/command_line.h"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -15,6 +18,8 @@
 #include "tools/command_line/report_fault.h"
 #include "tools/command_line/usage_fault.h"
 #include "tools/io/console.h"
+#include "tools/io/progress.h"
+#include "tools/io/terminal.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
 #include "tools/reports/table.h"
@@ -50,6 +55,18 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   add_json(verb, two->json);
 }
 
+/// Runs the verb, and says on stderr for how long if that takes more than a second. Verbs that measure say themselves how
+/// far they are: they start processes, which takes a process without other threads.
+int run_chosen(const CLI::App& app, const Chosen& chosen) {
+  constexpr std::array<std::string_view, 3> kMeasuring{"run", "validate", "calibrate"};
+  const std::string verb = app.get_subcommands().front()->get_name();
+  std::optional<Progress> progress;
+  if (std::ranges::find(kMeasuring, verb) == kMeasuring.end()) progress.emplace("plumb " + verb);
+  const int code = chosen();
+  finish_answers();
+  return code;
+}
+
 int parse_and_run(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -64,9 +81,7 @@ int parse_and_run(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
     finish_answers();
     return kDone;
   }
-  const int code = chosen();
-  finish_answers();
-  return code;
+  return run_chosen(app, chosen);
 }
 
 }  // namespace

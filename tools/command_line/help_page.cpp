@@ -77,8 +77,9 @@ std::string help_page(const CLI::App& app, int terminal_width) {
   const std::size_t width = std::max<std::size_t>(60, static_cast<std::size_t>(std::max(0, terminal_width)));
   std::string text = wrapped(app.get_description(), width, 0) + "\n" + wrapped(usage_of(app), width, 7) + "\n";
   const std::string name = full_name(app);
+  constexpr std::string_view kExample = "example: ";
   if (const std::string_view example = example_of(name); !example.empty())
-    text += fmt::format("example: {}\n", example);
+    text += fmt::format("{}{}\n", kExample, wrapped(example, width, kExample.size()));
   std::vector<Entry> entries;
   const auto list = [&](const std::string& title) {
     if (!entries.empty()) text += fmt::format("\n{}:\n{}", title, entries_text(entries, width));

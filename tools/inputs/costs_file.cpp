@@ -9,6 +9,7 @@
 
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
 
@@ -132,7 +133,9 @@ CostsOption parse_costs_file(std::string_view text, const std::string& file) {
 }
 
 CostsOption costs_input(const std::string& option) {
-  if (option.ends_with(".json")) return parse_costs_file(read_text_file(option), option);
+  if (option.ends_with(".json")) {
+    return read_as(FileKind::kCosts, option, [&option] { return parse_costs_file(read_text_file(option), option); });
+  }
   return read_option([&] { return parse_costs(option.empty() ? "c=0" : option); });
 }
 

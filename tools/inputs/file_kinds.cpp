@@ -37,6 +37,10 @@ constexpr KnownKind kPlanFile{FileKind::kPlan, "a plan",
 constexpr KnownKind kLayoutFile{FileKind::kLayout, "a layout's keys", "--layout takes it"};
 constexpr KnownKind kScheduleFile{FileKind::kSchedule, "a schedule",
                                   "`plumb schedule show` and `plumb simulate --schedule` take it"};
+constexpr KnownKind kCostsFile{FileKind::kCosts, "a file of costs",
+                               "--costs of `plumb simulate` and `plumb schedule search` takes it"};
+constexpr KnownKind kCertificateFile{FileKind::kCertificate, "a schedule's certificate",
+                                     "`plumb schedule check SCHEDULE --certificate FILE` takes it"};
 constexpr KnownKind kTopologyFile{FileKind::kTopology, "a topology", "`plumb simulate --topology` takes it"};
 constexpr KnownKind kLinkFile{FileKind::kLink, "a measured link",
                               "--link of `plumb run` and `plumb validate` takes it"};
@@ -92,6 +96,8 @@ std::optional<KnownKind> kind_of_object(const nlohmann::json& json) {
   if (has("device") && has("node")) return kClusterFile;
   if (has("fused_softmax") || has("kernel_launch_us")) return kStackFile;
   if (has("stages") && has("microbatches")) return kScheduleFile;
+  if (has("parts")) return kCostsFile;
+  if (has("costs_ps")) return kCertificateFile;
   if (has("tp") || has("pp") || has("dp")) return kLayoutFile;
   if (has("link")) return kLinkFile;
   if (has("rows")) return kRowsFile;
@@ -139,6 +145,10 @@ std::string_view wanted_name(FileKind kind) {
       return kLayoutFile.name;
     case FileKind::kSchedule:
       return kScheduleFile.name;
+    case FileKind::kCosts:
+      return kCostsFile.name;
+    case FileKind::kCertificate:
+      return kCertificateFile.name;
     case FileKind::kTopology:
       return kTopologyFile.name;
     case FileKind::kLink:

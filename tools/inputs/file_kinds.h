@@ -19,6 +19,8 @@ enum class FileKind : std::uint8_t {
   kPlan,
   kLayout,
   kSchedule,
+  kCosts,
+  kCertificate,
   kTopology,
   kLink,
   kTrace,

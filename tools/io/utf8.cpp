@@ -1,5 +1,7 @@
 #include "tools/io/utf8.h"
 
+#include <algorithm>
+
 #include <boost/locale/utf.hpp>
 
 namespace plumb { inline namespace tools {
@@ -45,6 +47,11 @@ std::string printable(std::string_view text) {
     }
   }
   return result;
+}
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 }}  // namespace plumb::tools

@@ -13,4 +13,7 @@ std::size_t first_invalid_utf8(std::string_view text);
 /// breaks.
 std::string printable(std::string_view text);
 
+/// Returns the number of characters: the bytes that do not continue a UTF-8 sequence.
+std::size_t width_of(std::string_view text);
+
 }}  // namespace plumb::tools

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "planner/spec/short_layout.h"
 #include "tools/pages/simulation_page.h"
 #include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/plan_report.h"
 #include "tools/reports/ranking_report.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/step_line.h"
 
 namespace plumb { inline namespace tools {

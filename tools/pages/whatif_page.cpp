@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/short_layout.h"
 #include "tools/pages/simulation_page.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/whatif_report.h"
 

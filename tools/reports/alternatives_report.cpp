@@ -10,7 +10,7 @@
 #include "planner/evaluate/time_components.h"
 #include "planner/partition/balanced_partition.h"
 #include "planner/spec/layout_keys.h"
-#include "tools/reports/short_layout.h"
+#include "planner/spec/short_layout.h"
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
@@ -91,7 +91,7 @@ std::string variants_text(const SearchResult& search) {
     if (search.variants[row].empty()) continue;
     const std::string keys = differing_values(search.ranked[row].layout, search.variants[row]);
     const std::size_t count = search.variants[row].size();
-    text += line_text(fmt::format("{}: {} ({} layout{})", row + 1, keys, count, count == 1 ? "" : "s"));
+    text += fmt::format("{}: {} ({} layout{})\n", row + 1, keys, count, count == 1 ? "" : "s");
   }
   return text.empty() ? "" : "\nlayouts of a row's degrees that take nearly the same:\n" + text;
 }

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/budget/scaling_knee.h"
+#include "planner/spec/short_layout.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/or_null.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
 

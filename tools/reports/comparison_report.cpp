@@ -41,6 +41,66 @@ std::string_view cause_name(ErrorCause::Kind kind) {
   return "?";
 }
 
+std::string percent_text(double ratio) {
+  return fmt::format("{:+.1f} %", 100 * ratio);
+}
+
+std::string time_cell(SimTime time) {
+  return duration_text(seconds(time));
+}
+
+std::string bytes_cell(std::int64_t bytes) {
+  return bytes == 0 ? "-" : bytes_text(static_cast<double>(bytes));
+}
+
+TextTable step_table(const Comparison& comparison, const std::string& title) {
+  const ComparedTime& step = comparison.step;
+  TextTable table{.head = {title, "predicted", "measured", "error"}};
+  table.rows.push_back({"step", time_cell(step.predicted), time_cell(step.measured), percent_text(error_ratio(step))});
+  const auto bubble = [&table](const char* name, double predicted, double measured) {
+    table.rows.push_back({name, fmt::format("{:.1f} %", 100 * predicted), fmt::format("{:.1f} %", 100 * measured),
+                          fmt::format("{:+.1f} pp", 100 * (predicted - measured))});
+  };
+  bubble("bubble", comparison.predicted_bubble_ratio, comparison.measured_bubble_ratio);
+  bubble("bubble within spans", comparison.predicted_span_bubble_ratio, comparison.measured_span_bubble_ratio);
+  return table;
+}
+
+TextTable operation_table(const Comparison& comparison, const Timeline& timeline) {
+  TextTable table{.head = {"operation (mean)", "predicted", "measured", "error", "count"}};
+  for (const OpComparison& op : comparison.ops)
+    table.rows.push_back({fmt::format("{}, {}", op_name(op.op), stage_name(timeline, op.stage)),
+                          time_cell(op.mean.predicted), time_cell(op.mean.measured), percent_text(error_ratio(op.mean)),
+                          std::to_string(op.count)});
+  return table;
+}
+
+TextTable rank_table(const Comparison& comparison) {
+  TextTable table{.head = {"rank", "busy pred.", "measured", "error", "idle pred.", "measured", "overhead",
+                           "peak pred.", "measured"}};
+  for (std::size_t r = 0; r < comparison.ranks.size(); ++r) {
+    const RankComparison& rank = comparison.ranks[r];
+    table.rows.push_back({std::to_string(r), time_cell(rank.busy.predicted), time_cell(rank.busy.measured),
+                          percent_text(error_ratio(rank.busy)), time_cell(rank.idle.predicted),
+                          time_cell(rank.idle.measured), time_cell(rank.overhead.measured),
+                          bytes_cell(rank.predicted_peak_bytes), bytes_cell(rank.measured_peak_bytes)});
+  }
+  return table;
+}
+
+TextTable cause_table(const Comparison& comparison, const Timeline& timeline) {
+  TextTable table{.head = {"along the critical path", "predicted", "measured", "difference"}};
+  const auto append = [&table](const std::string& name, const ComparedTime& time) {
+    const SimTime difference = time.measured - time.predicted;
+    table.rows.push_back({name, time_cell(time.predicted), time_cell(time.measured),
+                          (difference > SimTime{0} ? "+" : "") + time_cell(difference)});
+  };
+  for (const ErrorCause& cause : comparison.causes)
+    if (cause.time != ComparedTime{}) append(cause_text(cause, timeline), cause.time);
+  append("step", comparison.step);
+  return table;
+}
+
 /// Returns the row of the rank with the largest overhead: the time between compute actions in which nothing is awaited.
 /// The replay loop itself and late waking by the system cause it.
 std::vector<std::string> overhead_row(const Comparison& c) {
@@ -92,6 +152,31 @@ ordered_json comparison_json(const Comparison& c, const std::vector<double>& los
       {"ops", ops},
       {"ranks", ranks},
       {"causes", causes}};
+}
+
+std::string cause_text(const ErrorCause& cause, const Timeline& timeline) {
+  switch (cause.kind) {
+    case ErrorCause::Kind::kOperation:
+      return fmt::format("{}, {}", op_name(cause.op), stage_name(timeline, cause.stage));
+    case ErrorCause::Kind::kTransfer:
+      return fmt::format("transfers, {}", op_name(cause.op));
+    case ErrorCause::Kind::kCollective:
+      return fmt::format("collectives, {}", op_name(cause.op));
+    case ErrorCause::Kind::kWaiting:
+      return "waiting for inputs";
+    case ErrorCause::Kind::kOverhead:
+      return "between actions";
+  }
+  return "?";
+}
+
+std::string to_text(const Comparison& comparison, const Timeline& timeline) {
+  std::string text = to_text(step_table(comparison, timeline.title));
+  if (comparison.steps > 1)
+    text += fmt::format("measured: the median of {} steps of {} to {}\n", comparison.steps,
+                        time_cell(comparison.fastest_step), time_cell(comparison.slowest_step));
+  return fmt::format("{}\n{}\n{}\n{}", text, to_text(operation_table(comparison, timeline)),
+                     to_text(rank_table(comparison)), to_text(cause_table(comparison, timeline)));
 }
 
 std::string summary_text(const Comparison& c, const std::vector<double>& losses) {

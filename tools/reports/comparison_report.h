@@ -14,6 +14,12 @@ namespace plumb { inline namespace tools {
 /// "span_bubble_ratio", "losses", "ops", "ranks", "causes"}; "losses" is null where nothing was trained.
 nlohmann::ordered_json comparison_json(const Comparison& comparison, const std::vector<double>& losses);
 
+/// Returns "B, stage 1", "waiting for inputs" or the like. `timeline` gives the stages' names.
+std::string cause_text(const ErrorCause& cause, const Timeline& timeline);
+
+/// Returns tables of the whole comparison. `timeline` gives the stages' names.
+std::string to_text(const Comparison& comparison, const Timeline& timeline);
+
 /// Returns the summary: step time, bubble, memory where it was measured, and the losses if there are any.
 std::string summary_text(const Comparison& comparison, const std::vector<double>& losses);
 

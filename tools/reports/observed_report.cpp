@@ -86,9 +86,9 @@ std::string to_text(const ObservedReport& report) {
   const MedianEstimate& step = report.run.step;
   const std::string spread =
       step.standard_error ? fmt::format(", known to {:.2g} %", 100 * *step.standard_error / step.value) : "";
-  return line_text(verdict_text(report)) + line_text(report.plan) +
-         line_text(fmt::format("{}: the median of {} steps of {}{}", report.file, step.observations,
-                               report.run.framework, spread)) +
+  return verdict_text(report) + "\n" + report.plan + "\n" +
+         fmt::format("{}: the median of {} steps of {}{}\n", report.file, step.observations, report.run.framework,
+                     spread) +
          fmt::format("\n{}\n{}\n{}", quantities_text(report), figures_text(report), changes_text(report));
 }
 

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "planner/spec/short_layout.h"
 #include "tools/inputs/target_input.h"
 #include "tools/reports/alternatives_report.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/ranking_report.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/step_line.h"
 #include "tools/reports/table.h"
@@ -27,8 +27,7 @@ std::string rows_within_text(const PlannedSettings& planned, const Plan& best) {
   const auto rows = std::ranges::count_if(planned.rows, [&](const auto& row) { return is_within(planned, row, best); });
   return rows < 2 || planned.goal != Goal::kTime
              ? ""
-             : line_text(
-                   fmt::format("rows 1 to {} lie in the interval of the best: runs may rank them otherwise", rows));
+             : fmt::format("rows 1 to {} lie in the interval of the best: runs may rank them otherwise", rows) + "\n";
 }
 
 /// Returns of how many settings the answer has rows.
@@ -131,11 +130,11 @@ std::string next_text(const Plan& best, const std::string& file) {
 
 std::string plan_text(const PlannedSettings& planned, const Plan& best, const std::string& file) {
   const Evaluation& fastest = evaluation_of(planned, planned.rows.front());
-  std::string text = line_text(plan_verdict(best)) + line_text(question_text(best)) +
-                     line_text(interval_text(best, fastest.simulation)) + "\n" + to_text(ranking_table(planned)) +
-                     "\n" + rows_within_text(planned, best) + line_text(losers_text(planned));
-  for (const std::string& note : notes_of(fastest)) text += line_text("note on the best: " + note);
-  return text + line_text("the best for --layout: " + keys_text(best.layout)) + line_text(next_text(best, file));
+  std::string text = plan_verdict(best) + "\n" + question_text(best) + "\n" + interval_text(best, fastest.simulation) +
+                     "\n" + "\n" + to_text(ranking_table(planned)) + "\n" + rows_within_text(planned, best) +
+                     losers_text(planned) + "\n";
+  for (const std::string& note : notes_of(fastest)) text += "note on the best: " + note + "\n";
+  return text + "the best for --layout: " + keys_text(best.layout) + "\n" + next_text(best, file) + "\n";
 }
 
 std::string explanation_text(const PlannedQuestion& planned) {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/short_layout.h"
 #include "tools/reports/alternatives_report.h"
-#include "tools/reports/short_layout.h"
 
 namespace plumb { inline namespace tools {
 namespace {

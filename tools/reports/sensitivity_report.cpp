@@ -147,12 +147,12 @@ std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<R
   std::vector<std::string> parts;
   for (const PartOfStep& part : parts_of_step(sensitivity, makespan))
     parts.push_back(fmt::format("{} {:.3g} %{}", part.name, part.time / to_seconds(makespan), part.detail));
-  std::string text = line_text(fmt::format("each 1 % longer makes the step longer by: {}", fmt::join(parts, ", ")));
+  std::string text = fmt::format("each 1 % longer makes the step longer by: {}\n", fmt::join(parts, ", "));
   if (by_resource.empty()) return text;
   parts.clear();
   for (const ResourceSensitivity& by : by_size(by_resource))
     parts.push_back(fmt::format("{} {:+.3f} %", by.figure, by.elasticity));
-  return text + line_text(fmt::format("1 % more of each changes the step by: {}", fmt::join(parts, ", ")));
+  return text + fmt::format("1 % more of each changes the step by: {}\n", fmt::join(parts, ", "));
 }
 
 }}  // namespace plumb::tools

@@ -147,8 +147,10 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   }
   if (context.conditioning && context.conditioning->is_ill) text += conditioning_text(*context.conditioning, time);
   if (context.sensitivity) {
-    text += "\n" + line_text(binding_text(*context.sensitivity, context.by_resource, simulation.makespan,
-                                          [&context](double of) { return time_text(of, context); }));
+    text += "\n" +
+            binding_text(*context.sensitivity, context.by_resource, simulation.makespan,
+                         [&context](double of) { return time_text(of, context); }) +
+            "\n";
   }
   return text;
 }
@@ -179,11 +181,10 @@ std::string simulation_details(const Simulation& simulation, const ReportContext
   for (const auto& [op, share] : critical_shares(simulation)) {
     if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));
   }
-  text += "\n" +
-          line_text(fmt::format("critical path: {} actions from {} on rank {} to {} on rank {}: {}",
-                                simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
-                                simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
-                                simulation.critical_path.back().rank, fmt::join(shares, ", ")));
+  text += "\n" + fmt::format("critical path: {} actions from {} on rank {} to {} on rank {}: {}\n",
+                             simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
+                             simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
+                             simulation.critical_path.back().rank, fmt::join(shares, ", "));
   if (context.sensitivity) text += sensitivity_text(*context.sensitivity, context.by_resource, simulation.makespan);
   return text;
 }

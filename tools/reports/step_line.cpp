@@ -7,19 +7,16 @@
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
-namespace {
 
-/// Returns "72.5 of 79.1 GiB (8 % free)", or by how much the peak is above the limit.
-std::string memory_text(double peak, double limit) {
-  std::string held = bytes_text(peak);
-  const std::string of = bytes_text(limit);
+std::string memory_text(double peak_bytes, double limit_bytes) {
+  std::string held = bytes_text(peak_bytes);
+  const std::string of = bytes_text(limit_bytes);
   const std::string unit = of.substr(of.find(' '));
   if (held.ends_with(unit)) held.resize(held.size() - unit.size());
-  return peak <= limit ? fmt::format("{} of {} ({:.0f} % free)", held, of, 100 * (1 - peak / limit))
-                       : fmt::format("{} of {} (too large by {})", held, of, bytes_text(peak - limit));
+  return peak_bytes <= limit_bytes
+             ? fmt::format("{} of {} ({:.0f} % free)", held, of, 100 * (1 - peak_bytes / limit_bytes))
+             : fmt::format("{} of {} (too large by {})", held, of, bytes_text(peak_bytes - limit_bytes));
 }
-
-}  // namespace
 
 std::string to_text(const StepLine& line) {
   std::string text = line.time;

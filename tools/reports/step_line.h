@@ -22,6 +22,9 @@ struct StepLine {
 /// Returns "6.29 s a step, 166822 tokens/s, MFU 61.1 %, bubble 2.2 %, 72.5 of 79.1 GiB (8 % free)".
 std::string to_text(const StepLine& line);
 
+/// Returns "72.5 of 79.1 GiB (8 % free)", or by how much the peak is above the limit.
+std::string memory_text(double peak_bytes, double limit_bytes);
+
 /// Returns the line of a plan's step.
 StepLine step_line(const Plan& plan, const StepSums& step, const StepRates& rates);
 

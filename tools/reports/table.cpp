@@ -9,16 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "tools/io/wrapped.h"
+#include "tools/io/utf8.h"
 
 namespace plumb { inline namespace tools {
 namespace {
-
-/// Returns the number of characters on the screen: the bytes that do not continue a UTF-8 sequence.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
 
 bool is_number(std::string_view cell) {
   const std::size_t first = cell.find_first_not_of("+-");
@@ -34,21 +28,6 @@ std::string three_digits(double value) {
 constexpr std::size_t kGap = 2;         ///< blanks between columns
 constexpr std::size_t kNarrowest = 20;  ///< characters of a cell that is not broken, however narrow the terminal is
 std::size_t folding_width = std::numeric_limits<std::size_t>::max();
-
-constexpr char kHeldBlank = '\x01';  ///< stands for a blank at which no line ends
-
-/// Returns the sentence with a held blank between each number and its unit.
-std::string with_units_held(std::string_view sentence) {
-  constexpr std::array<std::string_view, 10> kHeld{"%", "s", "ms", "us", "ns", "ps", "MiB", "GiB", "TiB", "tokens/s"};
-  std::string text(sentence);
-  for (std::size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
-    const std::string_view behind = std::string_view(text).substr(at + 1);
-    const std::string_view word = behind.substr(0, behind.find_first_of(" ,;:)"));
-    const bool is_number = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9';
-    if (is_number && std::ranges::find(kHeld, word) != kHeld.end()) text[at] = kHeldBlank;
-  }
-  return text;
-}
 
 struct ColumnForm {
   std::size_t width = 0;
@@ -75,8 +54,10 @@ std::vector<std::string> parts_of(std::string_view cell, std::size_t most) {
     const std::size_t mark = cell.substr(0, most).find_last_of(", ");
     std::size_t end = mark == std::string_view::npos ? most : mark + 1;
     while (end > 1 && (static_cast<unsigned char>(cell[end]) & 0xC0U) == 0x80U) --end;  // no character is divided
-    parts.emplace_back(cell.substr(0, end));
+    const std::string_view part = cell.substr(0, end);
+    parts.emplace_back(part.substr(0, part.find_last_not_of(' ') + 1));
     cell.remove_prefix(end);
+    cell.remove_prefix(std::min(cell.find_first_not_of(' '), cell.size()));
   }
   parts.emplace_back(cell);
   return parts;
@@ -97,7 +78,8 @@ TextTable with_broken_cells(const TextTable& table, std::size_t most) {
   return result;
 }
 
-/// Returns these columns of the table, head and rule above the rows.
+/// Returns these columns of the table, head and rule above the rows. What is left of a broken row is left out where it
+/// has no cell in these columns.
 std::string block_text(const TextTable& table, const std::vector<ColumnForm>& columns,
                        const std::vector<std::size_t>& block) {
   std::string text;
@@ -113,7 +95,10 @@ std::string block_text(const TextTable& table, const std::vector<ColumnForm>& co
   };
   append([&](std::size_t c) { return table.head[c]; });
   append([&](std::size_t c) { return std::string(columns[c].width, '-'); });
-  for (const auto& row : table.rows) append([&](std::size_t c) { return row[c]; });
+  for (const auto& row : table.rows) {
+    if (std::ranges::any_of(block, [&row](std::size_t c) { return !row[c].empty(); }))
+      append([&row](std::size_t c) { return row[c]; });
+  }
   return text;
 }
 
@@ -121,12 +106,6 @@ std::string block_text(const TextTable& table, const std::vector<ColumnForm>& co
 
 void fold_tables_at(int width) {
   folding_width = static_cast<std::size_t>(std::max(1, width));
-}
-
-std::string line_text(std::string_view sentence) {
-  std::string text = wrapped(with_units_held(sentence), folding_width, 0);
-  std::ranges::replace(text, kHeldBlank, ' ');
-  return text + '\n';
 }
 
 std::string to_text(const TextTable& whole) {

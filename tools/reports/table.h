@@ -18,12 +18,8 @@ struct TextTable {
 /// first column, and a cell of more than half of that width is broken.
 std::string to_text(const TextTable& table);
 
-/// Sets the width at which all tables and lines fold from now on: a terminal's. They do not fold before it is called.
+/// Sets the width at which all tables fold from now on: a terminal's. They do not fold before it is called.
 void fold_tables_at(int width);
-
-/// Returns the sentence as lines of at most the folding width, each of which ends in a newline. No line ends between a
-/// number and its unit.
-std::string line_text(std::string_view sentence);
 
 /// Returns the table as CSV; cells with commas, quotes or line breaks are quoted (RFC 4180).
 std::string to_csv(const TextTable& table);

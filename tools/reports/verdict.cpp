@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/time.h"
+#include "tools/reports/comparison_report.h"
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {

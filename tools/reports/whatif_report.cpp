@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/search/binding.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/arguments.h"
-#include "tools/reports/short_layout.h"
 #include "traces/draw/line_chart.h"
 
 namespace plumb { inline namespace tools {

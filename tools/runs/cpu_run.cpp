@@ -10,6 +10,7 @@
 #include "schedules/error.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/progress.h"
 #include "tools/io/usage.h"
 #include "traces/chrome/chrome_trace.h"
 

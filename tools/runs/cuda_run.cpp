@@ -17,6 +17,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/io/console.h"
+#include "tools/io/progress.h"
 #include "tools/io/usage.h"
 #include "tools/runs/rank_processes.h"
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "planner/search/evaluate_plan.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/error.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/presets.h"
@@ -30,7 +31,7 @@ void require_cpu_arguments(const ReplayArguments& arguments) {
 
 OwnPlan own_plan_input(const std::string& path) {
   Plan plan = plan_input(path);
-  std::string title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout));
+  std::string title = fmt::format("{}, {}", plan.model.name, short_text(plan.layout));
   if (!plan.training.stack) return {std::move(plan), std::move(title)};
   title +=
       fmt::format(", planned for the stack {} and priced anew for Plumb's own executor", plan.training.stack->name);

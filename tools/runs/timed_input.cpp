@@ -8,6 +8,7 @@
 #include "executor/mpi/run_timed_mpi.h"
 #include "executor/transport/mpi/launched.h"
 #include "planner/evaluate/cluster_network.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/error.h"
 #include "simulator/network/simulate_network.h"
 #include "tools/inputs/costs_option.h"
@@ -15,6 +16,7 @@
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/console.h"
+#include "tools/io/progress.h"
 #include "tools/io/usage.h"
 #include "tools/runs/cpu_run.h"
 #include "tools/runs/plan_run.h"
@@ -34,7 +36,7 @@ TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLin
   const Evaluation evaluation = runnable_evaluation(plan);
   link = hop_link(arguments.link, plan.cluster);
   return {.title = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
-                               to_text(plan.layout)),
+                               short_text(plan.layout)),
           .spec = {.schedule = evaluation.lowered,
                    .costs = evaluation.costs,
                    .grid = {.data = plan.layout.data, .pipeline = plan.layout.pipeline}}};

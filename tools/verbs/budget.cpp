@@ -55,7 +55,7 @@ int budget_verb(const BudgetArguments& arguments) {
     return kInfeasible;
   }
   answer.rows = budget_rows(answer.cases, answer.limits);
-  print_answer(arguments.json ? json_answer(budget_json(answer)) : budget_text(answer));
+  arguments.json ? print_answer(json_answer(budget_json(answer))) : print_text(budget_text(answer));
   const std::string beyond = beyond_limits(answer);
   if (beyond.empty()) return kDone;
   print_note("plumb: " + beyond);

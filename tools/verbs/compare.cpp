@@ -9,6 +9,7 @@
 #include "planner/exchange/run_differences.h"
 #include "planner/observe/measured_runs.h"
 #include "planner/search/evaluate_plan.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/file_kinds.h"
@@ -23,7 +24,6 @@
 #include "tools/pages/write_page.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/observed_report.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/stack_text.h"
 #include "tools/verbs/verbs.h"
 
@@ -103,7 +103,7 @@ int compare_verb(const CompareArguments& arguments) {
                         .figures = explaining_figures(plan, evaluation, run)};
   if (!plan.order) report.changes = layout_changes(pricing, plan.layout, step_time(evaluation.simulation));
   report.run = std::move(run);
-  print_answer(arguments.json ? json_answer(to_json(report)) : to_text(report));
+  arguments.json ? print_answer(json_answer(to_json(report))) : print_text(to_text(report));
   if (!arguments.html.empty()) write_page(arguments.html, run_page(report), &plan);
   return kDone;
 }

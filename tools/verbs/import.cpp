@@ -155,10 +155,10 @@ int import_verb(const ImportArguments& arguments) {
   if (arguments.json) {
     print_answer(json_answer(answer_of(run, arguments)));
   } else {
-    print_answer(fmt::format("{}: a run of {}, {}\n{}\n", arguments.file, run.target,
-                             run.imported.stack.empty() ? "whose stack is not described: name the nearest by --stack"
-                                                        : "stack " + run.imported.stack,
-                             question_of(run, arguments)));
+    print_text(fmt::format("{}: a run of {}, {}\n{}\n", arguments.file, run.target,
+                           run.imported.stack.empty() ? "whose stack is not described: name the nearest by --stack"
+                                                      : "stack " + run.imported.stack,
+                           question_of(run, arguments)));
   }
   return kDone;
 }

@@ -12,6 +12,7 @@
 #include "planner/price/memory/stage_memory.h"
 #include "planner/search/bounds.h"
 #include "planner/search/evaluate_plan.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/dependencies/action_table.h"
 #include "schedules/forms/json_text.h"
 #include "simulator/memory/memory_holders.h"
@@ -21,6 +22,7 @@
 #include "tools/reports/interval_text.h"
 #include "tools/reports/memory_report.h"
 #include "tools/reports/stack_text.h"
+#include "tools/reports/step_line.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
@@ -132,16 +134,17 @@ int print_memory(const Plan& plan, const MemoryArguments& arguments) {
     constexpr std::size_t kMostHolders = 12;
     const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::bytes);
     const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
-    print_answer(
-        fmt::format("{}, {}; {}: of {} on a device, {} are reserved by its driver and runtime\n\n{}\nrank {} holds "
-                    "most, and {} are "
-                    "left; at its peak are held by\n{}",
-                    plan.model.name, to_text(plan.layout), stack_text(plan.training), text(device.memory_bytes),
-                    text(device.reserved_bytes), memory_peaks_text(peaks), fullest - peaks.begin(),
-                    text(available - fullest->bytes), memory_holders_text(*fullest, kMostHolders)));
-    if (!played.empty()) print_answer("\n" + played_text(played[fullest - peaks.begin()], *fullest));
-    print_answer("\n" + interval_text(plan, evaluation.simulation) + "\n");
-    if (program) print_answer("\n" + arena_text(*program));
+    const auto rank = fullest - peaks.begin();
+    print_text(fmt::format("{} on {}:{}, {}: rank {} holds most, {}\n", plan.model.name, plan.cluster.name,
+                           plan.cluster.devices, short_text(plan.layout), rank,
+                           memory_text(static_cast<double>(fullest->bytes), memory_for_tensors(device))));
+    print_text(fmt::format("{}; {}\nof {} on a device, {} are reserved by its driver and runtime\n",
+                           stack_text(plan.training), interval_text(plan, evaluation.simulation),
+                           text(device.memory_bytes), text(device.reserved_bytes)));
+    if (!played.empty()) print_text(played_text(played[rank], *fullest));
+    print_text(fmt::format("\n{}\nat the peak of rank {} are held by\n{}", memory_peaks_text(peaks), rank,
+                           memory_holders_text(*fullest, kMostHolders)));
+    if (program) print_text("\n" + arena_text(*program));
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);

@@ -9,6 +9,7 @@
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/layout_conflict.h"
 #include "planner/search/plan.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
@@ -158,10 +159,10 @@ int partition_model(const PartitionArguments& arguments) {
     answer.update(interval_json(plan, evaluation.simulation));
     print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{} on {} x {}, {}; {}\n\n", plan.model.name, plan.cluster.devices,
-                             plan.cluster.device.name, to_text(plan.layout), stack_text(plan.training)));
-    print_answer(table_text(stages, evaluation) + interval_text(plan, evaluation.simulation) + "\n" +
-                 methods_text(methods));
+    print_text(fmt::format("{} on {} x {}, {}; {}\n\n", plan.model.name, plan.cluster.devices, plan.cluster.device.name,
+                           short_text(plan.layout), stack_text(plan.training)));
+    print_text(table_text(stages, evaluation) + interval_text(plan, evaluation.simulation) + "\n" +
+               methods_text(methods));
     for (const std::string& note : notes_of(evaluation)) print_note(note);
   }
   if (evaluation.infeasible.empty()) {

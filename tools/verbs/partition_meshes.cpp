@@ -134,14 +134,14 @@ ordered_json steps_alone(const PricedSites& priced, const PipelineQuestion& aske
 void print_pipeline(const PricedSites& priced, const PipelineQuestion& asked, const GraphPipeline& found, double step,
                     const ordered_json& alone) {
   const Pricing& pricing = *priced.pricings.front();
-  print_answer(fmt::format("{}, {} micro-batches of {}; stages are made of {} groups of nodes\n\n",
-                           pricing.model().name, asked.microbatches, asked.samples, found.clusters));
-  print_answer(table_of(pricing.graph()->nodes, priced, found));
-  print_answer(fmt::format("\nstep time {} simulated, {} by the sum of the stages and the slowest\n",
-                           duration_text(step), duration_text(found.objective.count())));
+  print_text(fmt::format("{}, {} micro-batches of {}; stages are made of {} groups of nodes\n\n", pricing.model().name,
+                         asked.microbatches, asked.samples, found.clusters));
+  print_text(table_of(pricing.graph()->nodes, priced, found));
+  print_text(fmt::format("\nstep time {} simulated, {} by the sum of the stages and the slowest\n", duration_text(step),
+                         duration_text(found.objective.count())));
   for (const ordered_json& site : alone)
-    print_answer(fmt::format("{} alone: {}\n", site["site"].get<std::string>(),
-                             site["step_time_s"].is_null() ? "does not fit" : duration_text(site["step_time_s"])));
+    print_text(fmt::format("{} alone: {}\n", site["site"].get<std::string>(),
+                           site["step_time_s"].is_null() ? "does not fit" : duration_text(site["step_time_s"])));
   for (std::size_t i = 0; i < found.stages.size(); ++i) {
     const GraphSharding& sharding = found.stages[i].sharding;
     print_note(sharding.exact

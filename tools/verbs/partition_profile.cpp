@@ -107,8 +107,8 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
                            device_count(machines.levels), bytes_text(machines.bytes)));
     return kInfeasible;
   }
-  print_answer(arguments.json ? json_answer(measured_json(file, input, answer))
-                              : measured_text(file, input, machines, answer));
+  arguments.json ? print_answer(json_answer(measured_json(file, input, answer)))
+                 : print_text(measured_text(file, input, machines, answer));
   if (!arguments.as_pipedream && !answer.all_downsets)
     print_note(
         fmt::format("{}: the graph has more ways to be cut than can be looked at: it is cut at {} places of one "

@@ -21,7 +21,7 @@
 #include "tools/reports/plan_report.h"
 #include "tools/reports/precision_note.h"
 #include "tools/reports/ranking_report.h"
-#include "tools/reports/search_bar.h"
+#include "tools/reports/search_progress.h"
 #include "tools/reports/searched_order_report.h"
 #include "tools/reports/simulation_context.h"
 #include "tools/reports/stack_text.h"
@@ -40,7 +40,7 @@ QuestionArguments question_of(const PlanArguments& arguments) {
   return question;
 }
 
-SearchOptions options_of(const PlanArguments& arguments, const StopSignals& signals, SearchBar& bar) {
+SearchOptions options_of(const PlanArguments& arguments, const StopSignals& signals) {
   const auto start = std::chrono::steady_clock::now();
   const Seconds limit = arguments.time_limit_s > 0 ? Seconds{arguments.time_limit_s} : Seconds::max();
   return {.threads = arguments.threads,
@@ -49,8 +49,8 @@ SearchOptions options_of(const PlanArguments& arguments, const StopSignals& sign
           .explain = !arguments.family.empty(),
           .list_learned = !arguments.html.empty(),
           .most_evaluations = arguments.effort,
-          .stop = [&signals, &bar, start, limit](const SearchProgress& progress) {
-            bar.show(progress);
+          .stop = [&signals, start, limit](const SearchProgress& progress) {
+            show_search(progress);
             return signals.has_come() || std::chrono::steady_clock::now() - start > limit;
           }};
 }
@@ -141,11 +141,9 @@ SearchResult front_of(const PlanArguments& arguments, const PlannedSettings& pla
   AimArguments aim = arguments.aim;
   aim.front = "memory";
   const StopSignals signals;
-  SearchBar bar;
-  SearchOptions options = options_of(arguments, signals, bar);
+  SearchOptions options = options_of(arguments, signals);
   options.by_key = options.explain = options.list_learned = false;
   PlannedSettings front = plan_settings(question_of(arguments), aim, options);
-  bar.clear();
   return std::move(front.settings.front().search);
 }
 
@@ -166,26 +164,22 @@ int plan_verb(const PlanArguments& arguments) {
   for (const std::string& path : {arguments.output, arguments.html})
     if (!path.empty()) require_writable(path);
   const StopSignals signals;
-  SearchBar bar;
-  const PlannedSettings planned =
-      plan_settings(question_of(arguments), arguments.aim, options_of(arguments, signals, bar));
-  bar.clear();
+  const PlannedSettings planned = plan_settings(question_of(arguments), arguments.aim, options_of(arguments, signals));
   const std::optional<SearchedOrder> searched = searched_best(planned, arguments, signals);
   if (arguments.json) print_answer(json_answer(answer_json(planned, searched, arguments.explain)));
   if (planned.rows.empty()) {
-    if (arguments.explain && !arguments.json) print_answer(explanation_text(planned.settings.back()));
+    if (arguments.explain && !arguments.json) print_text(explanation_text(planned.settings.back()));
     print_note(fmt::format("plumb: {}", planned.infeasible));
     return kInfeasible;
   }
   const PlannedQuestion& setting = setting_of_best(planned);
   const Evaluation& fastest = evaluation_of(planned, planned.rows.front());
   const Plan best = with_intervals(plan_of(setting, fastest));
-  if (!setting.switched.empty())
-    arguments.json ? print_note(setting.switched) : print_answer(line_text(setting.switched));
+  if (!setting.switched.empty()) arguments.json ? print_note(setting.switched) : print_text(setting.switched + "\n");
   if (!arguments.json) {
-    print_answer(plan_text(planned, best, arguments.output));
-    if (searched) print_answer(searched_order_text(*searched));
-    if (arguments.explain) print_answer(explanation_text(setting));
+    print_text(plan_text(planned, best, arguments.output));
+    if (searched) print_text(searched_order_text(*searched));
+    if (arguments.explain) print_text(explanation_text(setting));
   }
   if (!arguments.html.empty()) write_page(arguments.html, page_of(arguments, planned, best), &best);
   for (const std::string& note : stack_notes(setting.pricing, fastest.layout)) print_note(note);

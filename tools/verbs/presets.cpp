@@ -60,10 +60,10 @@ int models_verb(const PresetArguments& arguments) {
                           std::to_string(model.kv_heads), std::to_string(model.ffn), std::to_string(model.vocab),
                           std::to_string(model.sequence)});
   });
-  print_answer(arguments.json ? json_answer(ordered_json{{"models", list}})
-                              : to_text(table) + "\n" + to_text(graphs) +
-                                    "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a "
-                                    "Hugging Face config.json.\n");
+  arguments.json ? print_answer(json_answer(ordered_json{{"models", list}}))
+                 : print_text(to_text(table) + "\n" + to_text(graphs) +
+                              "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a "
+                              "Hugging Face config.json.\n");
   return kDone;
 }
 
@@ -89,11 +89,11 @@ int clusters_verb(const PresetArguments& arguments) {
          fmt::format("{:.0f} GB/s", cluster.device.memory_bytes_per_second / kGiga),
          std::to_string(cluster.devices_per_node), rate(cluster.node_link), rate(cluster.network)});
   });
-  print_answer(arguments.json ? json_answer(ordered_json{{"clusters", list}})
-                              : to_text(table) +
-                                    "\nNAME:N is a cluster of N devices (h100:16). A file works as well: `plumb "
-                                    "clusters NAME` shows one with the\n"
-                                    "source of every figure, `plumb calibrate` measures one.\n");
+  arguments.json ? print_answer(json_answer(ordered_json{{"clusters", list}}))
+                 : print_text(to_text(table) +
+                              "\nNAME:N is a cluster of N devices (h100:16). A file works as well: `plumb "
+                              "clusters NAME` shows one with the\n"
+                              "source of every figure, `plumb calibrate` measures one.\n");
   return kDone;
 }
 
@@ -109,10 +109,10 @@ int stacks_verb(const PresetArguments& arguments) {
     list.push_back(to_json(stack));
     table.rows.push_back({std::string(preset.name), std::string(attention_kernel_name(stack.attention)), stack.note});
   });
-  print_answer(arguments.json ? json_answer(ordered_json{{"stacks", list}})
-                              : to_text(table) +
-                                    "\nA file works as well: `plumb stacks NAME` shows one with the source of every "
-                                    "figure.\n");
+  arguments.json ? print_answer(json_answer(ordered_json{{"stacks", list}}))
+                 : print_text(to_text(table) +
+                              "\nA file works as well: `plumb stacks NAME` shows one with the source of every "
+                              "figure.\n");
   return kDone;
 }
 

@@ -19,12 +19,12 @@
 #include "tools/io/checkpoint_file.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/progress.h"
 #include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
 #include "tools/machine/open_blas.h"
 #include "tools/reports/run_report.h"
-#include "tools/reports/table.h"
 #include "tools/runs/cpu_run.h"
 #include "tools/runs/cuda_run.h"
 #include "tools/runs/layer_model_run.h"
@@ -92,14 +92,9 @@ int run_by_the_clock(const ReplayArguments& arguments) {
                                            {"step_times_s", times}}));
     return exit_code(signals, done, input.spec.steps, "");
   }
-  print_answer(fmt::format("{}: {} steps by the clock on {} {}, {} predicted\n\n", input.title,
-                           result.step_seconds.size(), world_size(input.spec.grid),
-                           launched_ranks() > 0 ? "processes" : "threads",
-                           duration_text(to_seconds(input.predicted.makespan).count())));
-  TextTable table{.head = {"step", "step time"}};
-  for (std::size_t i = 0; i < result.step_seconds.size(); ++i)
-    table.rows.push_back({std::to_string(i + 1), duration_text(result.step_seconds[i].count())});
-  print_answer(to_text(table));
+  const std::string ranks =
+      fmt::format("{} {}", world_size(input.spec.grid), launched_ranks() > 0 ? "processes" : "threads");
+  print_text(clocked_text(input.title, ranks, result.step_seconds, to_seconds(input.predicted.makespan)));
   return exit_code(signals, done, input.spec.steps, "");
 }
 
@@ -214,21 +209,9 @@ int run_verb(const RunArguments& arguments) {
     return end();
   }
   const std::string processes = launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : "";
-  print_answer(fmt::format("{}: {} steps on {}\n\n", training.title, result.losses.size(),
-                           gpu != nullptr ? cuda_device_text(*gpu) : "the cpu" + processes));
+  const std::string device = gpu != nullptr ? cuda_device_text(*gpu) : "the cpu" + processes;
+  print_text(run_text(training.title, device, result, baseline ? &*baseline : nullptr));
   if (gpu != nullptr && done > result.first_step) print_note(result.timelines.back().title);
-  const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
-  const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
-  TextTable table{.head = {"step", "loss", "step time"}};
-  if (baseline) table.head.insert(table.head.begin() + 2, "on one rank");
-  for (std::size_t i = 0; i < result.losses.size(); ++i) {
-    const bool timed = result.step_seconds.size() == result.losses.size();
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row = {std::to_string(first + i + 1), fmt::format("{:.4f}", result.losses[i])};
-    if (baseline) row.push_back(fmt::format("{:.4f}", baseline->losses[first + i]));
-    row.push_back(timed ? duration_text(result.step_seconds[i].count()) : "-");
-  }
-  print_answer(to_text(table));
   return end();
 }
 

@@ -14,9 +14,11 @@
 #include "schedules/search/certificate.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_file.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/terminal.h"
 #include "tools/io/usage.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -105,7 +107,9 @@ ordered_json shown_json(const Schedule& order, const std::vector<Violation>& vio
 /// Returns what the certificate in a file says wrongly of a schedule; nothing without a file.
 std::vector<std::string> faults_by(const std::string& file, const Schedule& schedule) {
   if (file.empty()) return {};
-  return certificate_faults(parse_certificate(read_text_file(file), file), schedule);
+  const Certificate certificate =
+      read_as(FileKind::kCertificate, file, [&file] { return parse_certificate(read_text_file(file), file); });
+  return certificate_faults(certificate, schedule);
 }
 
 }  // namespace
@@ -130,7 +134,7 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments) {
     table.rows.push_back({std::string(e.name), std::string(e.origin), std::string(e.constraint), std::string(e.bubble),
                           std::string(e.activations)});
   }
-  print_answer(to_text(table));
+  print_text(to_text(table));
   return kDone;
 }
 
@@ -194,15 +198,15 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
                                           {"violations", violations_json(violations)},
                                           {"certificate_faults", verified ? ordered_json(faults) : nullptr}}));
   } else if (violations.empty()) {
-    print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n",
-                             titled(path, arguments.schedule), schedule.ranks.size(), schedule.stages.size(),
-                             schedule.microbatches, action_count(schedule)));
-    for (const std::string& fault : faults) print_answer(fmt::format("{}: {}\n", arguments.certificate, fault));
+    print_text(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n",
+                           titled(path, arguments.schedule), schedule.ranks.size(), schedule.stages.size(),
+                           schedule.microbatches, action_count(schedule)));
+    for (const std::string& fault : faults) print_text(fmt::format("{}: {}\n", arguments.certificate, fault));
     if (faults.empty() && !arguments.certificate.empty()) {
-      print_answer(fmt::format("{}: its time and its bound are those of its costs\n", arguments.certificate));
+      print_text(fmt::format("{}: its time and its bound are those of its costs\n", arguments.certificate));
     }
   } else {
-    for (const Violation& violation : violations) print_answer(fmt::format("{}: {}\n", path, to_text(violation)));
+    for (const Violation& violation : violations) print_text(fmt::format("{}: {}\n", path, to_text(violation)));
   }
   if (violations.size() >= Findings::kMostFindings) {
     print_note(fmt::format("of each kind of fault the first {} are named", Findings::kMostFindings));

@@ -41,7 +41,7 @@ int schedule_curve(const ScheduleVerbArguments& arguments, const std::vector<Sea
     write_file(arguments.search.svg, curve_svg(answer));
     print_note(fmt::format("wrote {}", arguments.search.svg));
   }
-  print_answer(arguments.json ? json_answer(curve_json(answer)) : curve_text(answer));
+  arguments.json ? print_answer(json_answer(curve_json(answer))) : print_text(curve_text(answer));
   return kDone;
 }
 

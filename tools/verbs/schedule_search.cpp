@@ -17,7 +17,9 @@
 #include "tools/inputs/search_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/progress.h"
 #include "tools/io/stop_signals.h"
+#include "tools/io/terminal.h"
 #include "tools/io/usage.h"
 #include "tools/pages/order_page.h"
 #include "tools/pages/write_page.h"
@@ -49,7 +51,8 @@ SearchEffort effort_of(const ScheduleVerbArguments& arguments, const StopSignals
   };
   if (shows_progress()) {
     effort.progress = [](std::int64_t time, std::int64_t bound) {
-      print_note(fmt::format("best so far {}, bound {}", time_text(SimTime{time}), time_text(SimTime{bound})));
+      set_progress(fmt::format("best so far {}, bound {}", time_text(SimTime{time}), time_text(SimTime{bound})),
+                   static_cast<double>(bound) / static_cast<double>(time));
     };
   }
   return effort;
@@ -133,8 +136,8 @@ std::string certificate_sentence(const SearchAnswer& answer, const ScheduleVerbA
 
 std::string to_text(const SearchAnswer& answer, const ScheduleVerbArguments& arguments, SimTime time, double gap_pct) {
   const LowerBound& bound = answer.found.bound;
-  std::string text = line_text(found_sentence(answer, arguments, time)) +
-                     line_text(certificate_sentence(answer, arguments, time, gap_pct));
+  std::string text =
+      found_sentence(answer, arguments, time) + "\n" + certificate_sentence(answer, arguments, time, gap_pct) + "\n";
   text += fmt::format("what binds is {}:\n", bound.reason);
   for (const BoundTerm& term : bound.terms) text += fmt::format("  {} {}\n", time_text(SimTime{term.time}), term.what);
   return text;
@@ -174,7 +177,7 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
     print_answer(json_answer(to_json(*answer, time, gap_pct)));
     return kDone;
   }
-  print_answer(to_text(*answer, arguments, time, gap_pct));
+  print_text(to_text(*answer, arguments, time, gap_pct));
   if (arguments.output.empty()) print_answer(to_text(answer->found.schedule));
   return kDone;
 }

@@ -168,12 +168,10 @@ int score_verb(const ScoreArguments& arguments) {
   for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
   std::future<std::vector<TimedScore>> timing =
       std::async(std::launch::async, [&] { return timed_scores(input.library.mappings, input.files); });
-  const std::vector<SourceScore> scores =
-      with_progress("scoring", {}, [&] { return score_files(input.library, input.files); });
+  const std::vector<SourceScore> scores = score_files(input.library, input.files);
   const std::vector<TimedScore> timed = timing.get();
   const std::optional<FitResult> fit = fit_of(arguments, input);
-  const std::optional<LeftOut> left_out =
-      with_progress("judging", {}, [&] { return left_out_of(arguments, scores, runs); });
+  const std::optional<LeftOut> left_out = left_out_of(arguments, scores, runs);
   const std::optional<CollectiveScore> collectives = collectives_of(input);
   if (!arguments.output.empty()) {
     write_file(arguments.output,
@@ -189,8 +187,8 @@ int score_verb(const ScoreArguments& arguments) {
     answer["left_out"] = left_out ? to_json(*left_out) : nlohmann::ordered_json();
     print_answer(json_answer(answer));
   } else {
-    print_answer(score_text(scores, fit, arguments.worst) + (left_out ? left_out_text(*left_out) : "") +
-                 timed_text(timed) + (collectives ? collective_text(*collectives) : ""));
+    print_text(score_text(scores, fit, arguments.worst) + (left_out ? left_out_text(*left_out) : "") +
+               timed_text(timed) + (collectives ? collective_text(*collectives) : ""));
   }
   if (const auto why = why_none_compared(arguments, input, scores, collectives)) throw InputError(*why);
   return kDone;

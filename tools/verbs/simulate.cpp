@@ -8,6 +8,7 @@
 #include "planner/evaluate/cluster_network.h"
 #include "planner/evaluate/noisy_evaluation.h"
 #include "planner/search/evaluate_plan.h"
+#include "planner/spec/short_layout.h"
 #include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
@@ -24,12 +25,12 @@
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/terminal.h"
 #include "tools/io/usage.h"
 #include "tools/pages/simulation_page.h"
 #include "tools/pages/write_page.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/precision_note.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/simulation_context.h"
 #include "tools/reports/simulation_report.h"
 #include "tools/reports/stack_text.h"
@@ -121,10 +122,10 @@ void report(const Simulation& simulation, const ReportContext& context, const st
     print_answer(json_answer(document));
     return;
   }
-  print_answer(line_text(title + ": " + simulation_verdict(simulation, context, plan)));
-  if (plan != nullptr) print_answer(line_text(stack_text(plan->training) + "; " + interval_text(*plan, simulation)));
-  if (const std::string reasons = simulation_text(simulation, context); !reasons.empty()) print_answer("\n" + reasons);
-  if (arguments.verbose) print_answer(simulation_details(simulation, context));
+  print_text(title + ": " + simulation_verdict(simulation, context, plan) + "\n");
+  if (plan != nullptr) print_text(stack_text(plan->training) + "; " + interval_text(*plan, simulation) + "\n");
+  if (const std::string reasons = simulation_text(simulation, context); !reasons.empty()) print_text("\n" + reasons);
+  if (arguments.verbose) print_text(simulation_details(simulation, context));
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
@@ -268,8 +269,7 @@ int simulate_verb(const SimulateArguments& arguments) {
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
     return kInfeasible;
   }
-  if (!planned.switched.empty())
-    arguments.json ? print_note(planned.switched) : print_answer(line_text(planned.switched));
+  if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_text(planned.switched + "\n");
   Evaluation& found = planned.search.ranked.front();
   const Plan plan = plan_of(planned, found);
   found.priced.notes.clear();  // they are about a choice of split, and the plan has made it

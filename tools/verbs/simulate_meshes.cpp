@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/search/bounds.h"
+#include "planner/spec/short_layout.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/io/console.h"
 #include "tools/io/usage.h"
-#include "tools/reports/short_layout.h"
 #include "tools/reports/table.h"
 #include "tools/runs/mesh_prediction.h"
 
@@ -79,10 +79,10 @@ int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
                            bytes_text(static_cast<double>(handover.chosen.crossing_bytes)),
                            duration_text(handover.chosen.time.count())});
     }
-    print_answer(fmt::format("{}: {} a step, bubble {:.1f} %\n\n{}", title,
-                             duration_text(to_seconds(simulation.makespan).count()), 100 * simulation.bubble_ratio,
-                             to_text(ranks)));
-    if (!ways.rows.empty()) print_answer("\n" + to_text(ways));
+    print_text(fmt::format("{}: {} a step, bubble {:.1f} %\n\n{}", title,
+                           duration_text(to_seconds(simulation.makespan).count()), 100 * simulation.bubble_ratio,
+                           to_text(ranks)));
+    if (!ways.rows.empty()) print_text("\n" + to_text(ways));
   }
   if (!shortfall) return kDone;
   print_note("plumb: " + to_text(*shortfall));

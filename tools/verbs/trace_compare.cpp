@@ -6,6 +6,7 @@
 #include "tools/inputs/trace_input.h"
 #include "tools/io/console.h"
 #include "tools/reports/comparison_report.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/compare/compare.h"
 
@@ -35,8 +36,12 @@ int trace_compare_verb(const TraceCompareArguments& arguments) {
     answer.update(comparison_json(comparison, {}));
     print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{} ({}) stands as predicted, {} ({}) as measured\n\n{}", arguments.first, first.title,
-                             arguments.second, second.title, to_text(comparison, first)));
+    const ComparedTime& step = comparison.step;
+    print_text(fmt::format("{} takes {}, and {} takes {} ({:+.1f} %)\n{} stands as predicted, {} as measured\n\n{}",
+                           arguments.first, duration_text(seconds(step.predicted)), arguments.second,
+                           duration_text(seconds(step.measured)),
+                           100 * (seconds(step.measured) / seconds(step.predicted) - 1), arguments.first,
+                           arguments.second, to_text(comparison, first)));
   }
   return kDone;
 }

@@ -59,7 +59,7 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
                                           {"ops", ops}}));
     return;
   }
-  print_answer(fmt::format(
+  print_text(fmt::format(
       "{} ({}): {} ranks, {} micro-batches, makespan {}, bubble {:.2f} % (span {:.2f} %)\n\n{}\n{}\n{}", timeline.title,
       source, timeline.ranks.size(), timeline.microbatches, duration_text(seconds(statistics.makespan)),
       100 * statistics.bubble_ratio, 100 * statistics.span_bubble_ratio, to_text(by_rank),
@@ -89,8 +89,8 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
     table.rows.push_back({row.process, row.thread, std::to_string(row.spans.size()), duration_text(seconds(first)),
                           duration_text(seconds(last)), duration_text(seconds(total))});
   }
-  print_answer(arguments.json ? json_answer(ordered_json{{"file", arguments.file}, {"rows", list}})
-                              : "a trace of another program:\n\n" + to_text(table));
+  arguments.json ? print_answer(json_answer(ordered_json{{"file", arguments.file}, {"rows", list}}))
+                 : print_text("a trace of another program:\n\n" + to_text(table));
 }
 
 }  // namespace

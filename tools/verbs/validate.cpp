@@ -17,6 +17,7 @@
 #include "tools/inputs/link_file.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/progress.h"
 #include "tools/io/stop_signals.h"
 #include "tools/io/usage.h"
 #include "tools/io/version.h"
@@ -271,10 +272,10 @@ int validate_verb(const ValidateArguments& arguments) {
     answer.update(comparison_json(comparison, replayed.losses));
     print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{}\n{}{}\n{}{}", line_text(to_text(verdict)),
-                             line_text(fmt::format("{}; {}", replayed.title, load)), to_text(replayed.machine),
-                             arguments.verbose ? to_text(comparison, replayed.predicted) + "\n" : "",
-                             summary_text(comparison, replayed.losses)));
+    print_text(fmt::format("{}\n{}{}\n{}{}", to_text(verdict) + "\n", fmt::format("{}; {}\n", replayed.title, load),
+                           to_text(replayed.machine),
+                           arguments.verbose ? to_text(comparison, replayed.predicted) + "\n" : "",
+                           summary_text(comparison, replayed.losses)));
     if (!arguments.verbose) print_note("--verbose prints each operation, rank and cause");
   }
   if (!replayed.ended_by.empty()) {

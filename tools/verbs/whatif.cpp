@@ -44,7 +44,7 @@ int print_break_even(const Plan& plan, const Variation& two, const std::string& 
                      const WhatIfOptions& options, bool json) {
   const FigureRange range = read_option([&] { return parse_figure_range(range_text); });
   const BreakEven found = read_option([&] { return break_even(plan, two, range, options); });
-  print_answer(json ? json_answer(break_even_json(found, two, range)) : break_even_text(found, two, range));
+  json ? print_answer(json_answer(break_even_json(found, two, range))) : print_text(break_even_text(found, two, range));
   return kDone;
 }
 
@@ -65,15 +65,14 @@ int whatif_verb(const WhatifArguments& arguments) {
   if (!arguments.break_even.empty())
     return print_break_even(plan, variations.front(), arguments.break_even, options, arguments.json);
   options.intervals = [](const Plan& of, const StepSums& predicted) { return intervals_of(of, predicted); };
-  const std::vector<WhatIfRow> rows =
-      with_progress("asking", {}, [&] { return read_option([&] { return whatif(plan, variations, options); }); });
+  const std::vector<WhatIfRow> rows = read_option([&] { return whatif(plan, variations, options); });
   const std::string title = fmt::format("{} on {}", plan.model.name, plan.cluster.name);
   if (arguments.json) {
     ordered_json answer = whatif_json(rows);
     add_stack(answer, plan.training);
     print_answer(json_answer(answer));
   } else {
-    print_answer(fmt::format("{}, {}\n\n", title, stack_text(plan.training)) + to_text(whatif_table(rows, false)));
+    print_text(fmt::format("{}, {}\n\n", title, stack_text(plan.training)) + to_text(whatif_table(rows, false)));
   }
   if (!arguments.csv.empty()) write_noted(arguments.csv, to_csv(whatif_table(rows, true)));
   if (!arguments.svg.empty()) write_noted(arguments.svg, whatif_svg(rows, title));

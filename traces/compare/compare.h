@@ -78,10 +78,4 @@ struct Comparison {
 /// the predicted schedule.
 Comparison compare(const Timeline& predicted, const std::vector<Timeline>& measured_steps);
 
-/// Returns "B, stage 1", "waiting for inputs" or the like. `timeline` gives the stages' names.
-std::string cause_text(const ErrorCause& cause, const Timeline& timeline);
-
-/// Returns tables of the whole comparison, at most 100 columns wide. `timeline` gives the stages' names.
-std::string to_text(const Comparison& comparison, const Timeline& timeline);
-
 }}  // namespace plumb::traces

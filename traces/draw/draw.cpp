@@ -174,20 +174,33 @@ std::string row_text(const std::vector<Span>& spans, const Scale& scale, const L
   return text;
 }
 
-std::string legend(const std::vector<std::vector<Span>>& ranks, const Statistics& statistics, bool color) {
+/// Returns the meanings of the fills that occur, and the step's figures, in lines of at most `width` columns.
+std::string legend(const std::vector<std::vector<Span>>& ranks, const Statistics& statistics, bool color, int width) {
   std::array<bool, kOpCount> occurs{};
   for (const auto& spans : ranks) {
     for (const Span& span : spans) occurs[static_cast<std::size_t>(span.action.op)] = true;
   }
+  constexpr std::string_view kGap = "  ";
   std::string text;
+  std::size_t columns = 0;  // of the line under way
+  const auto append = [&](const std::string& entry, std::size_t entry_columns) {
+    const bool fits = columns + kGap.size() + entry_columns <= static_cast<std::size_t>(width);
+    if (columns > 0) text += fits ? kGap : "\n";
+    columns = (columns > 0 && fits ? columns + kGap.size() : 0) + entry_columns;
+    text += entry;
+  };
   for (int op = 0; op < kOpCount; ++op) {
     if (!occurs[op]) continue;
     const Style style = style_of(static_cast<Op>(op));
-    text += color ? fmt::format("\x1b[48;5;{}m  \x1b[0m {}  ", style.background, style.meaning)
-                  : fmt::format("{0}{0} {1}  ", style.fill, style.meaning);
+    append(color ? fmt::format("\x1b[48;5;{}m  \x1b[0m {}", style.background, style.meaning)
+                 : fmt::format("{0}{0} {1}", style.fill, style.meaning),
+           std::string_view("## ").size() + std::string_view(style.meaning).size());
   }
-  return text +
-         fmt::format("makespan {}  bubble {:.1f} %", time_text(statistics.makespan), 100 * statistics.bubble_ratio);
+  const std::string makespan = "makespan " + time_text(statistics.makespan);
+  const std::string bubble = fmt::format("bubble {:.1f} %", 100 * statistics.bubble_ratio);
+  append(makespan, makespan.size());
+  append(bubble, bubble.size());
+  return text;
 }
 
 }  // namespace
@@ -220,7 +233,7 @@ std::string draw(const Timeline& timeline, const DrawOptions& options) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     text += fmt::format("rank {:>{}} │{}\n", r, digits, row_text(ranks[r], scale, labels, with_labels, options.color));
   }
-  return text + legend(ranks, statistics, options.color) + "\n";
+  return text + legend(ranks, statistics, options.color, std::max(kSmallestWidth, options.width)) + "\n";
 }
 
 }}  // namespace plumb::traces

@@ -19,6 +19,10 @@
 #include "schedules/forms/json_form.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/search/certificate.h"
+#include "schedules/search/search_schedule.h"
+#include "tests/schedules/order_questions.h"
+#include "tools/inputs/costs_file.h"
 #include "tools/inputs/presets.h"
 #include "tools/io/files.h"
 
@@ -95,6 +99,36 @@ void read_topologies() {
                  "topology.json");
 }
 
+/// Reads costs with split and with whole backwards, each with all that they may have and with what they must have.
+void read_costs() {
+  const Json split{{"forward_s", 1}, {"input_grad_s", 1}, {"weight_grad_s", 1}},
+      whole{{"forward_s", 1}, {"backward_s", 2}};
+  for (const Json& least : {split, whole}) {
+    parse_costs_file(Json{{"parts", {least}}}.dump(), "costs.json");
+    Json most = least;
+    most.update(
+        {{"recompute_s", 1}, {"activation_bytes", 4}, {"released_at_input_grad_bytes", 2}, {"message_bytes", 1}});
+    const Json document{{"parts", {most}},
+                        {"embedding", most},
+                        {"head", most},
+                        {"links", {{{"latency_s", 0}, {"bandwidth_gb_per_s", 25}}}},
+                        {"max_activation_bytes", {8}}};
+    parse_costs_file(document.dump(), "costs.json");
+  }
+}
+
+/// Reads the certificates of searches with and without a limit of memory, and with split and whole backwards.
+void read_certificates() {
+  for (const int most : {2, 0}) {
+    for (const bool whole : {false, true}) {
+      OrderQuestion question = chain_question(2, 3, {.forward = 2, .input_grad = 2, .weight_grad = 1, .hop = 1}, most);
+      question.whole_backwards = whole;
+      const FoundSchedule found = search_schedule(question, {.timed_actions = 1e5}).value();
+      parse_certificate(certificate_text(certificate_of(question, found)), "certificate.json");
+    }
+  }
+}
+
 Json schema_of(const std::string& title, const std::function<void()>& read) {
   FormRecord record;
   const FormRecord::Scope recording(record);
@@ -143,6 +177,8 @@ TEST_CASE("the schemas of file forms are what the readers ask") {
   matches_stored("topology", schema_of("A network of nodes and links", read_topologies));
   matches_stored("schedule", schema_of("A schedule", read_schedules));
   matches_stored("plan", schema_of_plan());
+  matches_stored("costs", schema_of("Costs of a model's parts", read_costs));
+  matches_stored("certificate", schema_of("What a schedule was made for, and why none is faster", read_certificates));
   matches_stored("reliability", schema_of("Failures of a cluster", [] {
                    each_preset(Preset::Kind::kReliability,
                                [](const std::string& text, const std::string& file) { parse_reliability(text, file); });

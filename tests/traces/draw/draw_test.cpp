@@ -71,8 +71,8 @@ TEST_SUITE("unit") {
                            drawn_span(4, 5, Op::kOptimizerStep, kNoMicrobatch)})) == "0░░0~~0▒▒0==###");
   }
 
-  TEST_CASE("no row is wider than asked, however long the schedule") {
-    const std::string text = draw(predicted_timeline("1f1b", 4, 300), {.width = 60});
+  TEST_CASE("no row and no legend is wider than asked, however long the schedule") {
+    const std::string text = draw(predicted_timeline("zb-h1", 4, 300), {.width = 60});
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       int columns = 0;

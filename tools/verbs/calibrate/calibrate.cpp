@@ -12,6 +12,7 @@
 #include "schedules/forms/json_text.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/progress.h"
 #include "tools/io/usage.h"
 #include "tools/machine/machine_load.h"
 #include "tools/machine/open_blas.h"
@@ -68,7 +69,7 @@ int calibrate_verb(const CalibrateArguments& arguments) {
                                                duration_text(cluster.node_link->latency.count()))});
   }
   table.rows.push_back({"kernel samples", std::to_string(measurement.samples.size())});
-  print_answer(fmt::format("{}, {} cores\n\n{}", measurement.device, measurement.cores, to_text(table)));
+  print_text(fmt::format("{}, {} cores\n\n{}", measurement.device, measurement.cores, to_text(table)));
   return kDone;
 }
 

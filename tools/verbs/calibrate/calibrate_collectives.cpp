@@ -14,6 +14,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/io/console.h"
+#include "tools/io/progress.h"
 #include "tools/io/usage.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
@@ -93,7 +94,8 @@ int calibrate_collectives(const CalibrateArguments& arguments) {
   const std::vector<CollectiveSample> samples = with_progress(
       "measuring", budget, [&] { return measure_collectives({.members = ranks, .budget = 0.7 * budget}); });
   const SlowdownSample slowdown = measure_collective_slowdown({.members = ranks, .budget = 0.1 * budget});
-  print_answer(arguments.json ? json_answer(json_of(samples, link, slowdown)) : text_of(samples, link, slowdown));
+  arguments.json ? print_answer(json_answer(json_of(samples, link, slowdown)))
+                 : print_text(text_of(samples, link, slowdown));
   return kDone;
 }
 

@@ -22,6 +22,7 @@
 #include "schedules/units.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
+#include "tools/io/progress.h"
 #include "tools/io/usage.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
@@ -214,10 +215,10 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
   if (arguments.json)
     print_answer(json_answer(document));
   else
-    print_answer(fmt::format("{}, {} ranks on {}\n\n{}\n{}{}{}", device, std::max(gpus, options.parts), sharing,
-                             to_text(table_of(measured, cluster, precision)),
-                             to_text(rates_of(measured, cluster, precision)), slowdowns.empty() ? "" : "\n",
-                             slowdown_text(slowdowns, arguments.precision)));
+    print_text(fmt::format("{}, {} ranks on {}\n\n{}\n{}{}{}", device, std::max(gpus, options.parts), sharing,
+                           to_text(table_of(measured, cluster, precision)),
+                           to_text(rates_of(measured, cluster, precision)), slowdowns.empty() ? "" : "\n",
+                           slowdown_text(slowdowns, arguments.precision)));
   return kDone;
 }
 

@@ -90,7 +90,7 @@ int calibrate_from(const CalibrateArguments& arguments, const std::string& date)
     table.rows.push_back({constant.path, fmt::format("{:.4g}", constant.value), error_text(constant),
                           std::to_string(constant.observations), fmt::format("{:.1f} %", constant.residual_pct)});
   }
-  print_answer(fmt::format("{}, fitted to {} files\n\n{}", fit.cluster.name, arguments.from.size(), to_text(table)));
+  print_text(fmt::format("{}, fitted to {} files\n\n{}", fit.cluster.name, arguments.from.size(), to_text(table)));
   return kDone;
 }
 

@@ -33,7 +33,7 @@ int calibrate_gpus(const CalibrateArguments& arguments) {
                     {"memory_bytes", device.memory_bytes},
                     {"driver_cuda", device.driver}});
   }
-  print_answer(arguments.json ? json_answer(nlohmann::ordered_json{{"gpus", rows}}) : to_text(table));
+  arguments.json ? print_answer(json_answer(nlohmann::ordered_json{{"gpus", rows}})) : print_text(to_text(table));
   return kDone;
 }
 

@@ -97,7 +97,8 @@ int calibrate_nccl(const CalibrateArguments& arguments) {
     write_file(arguments.output, json_file_text(with_format(FileForm::kCluster, to_json(fit.cluster))));
     print_note(fmt::format("wrote {}: {} with what NCCL has shown", arguments.output, fit.cluster.name));
   }
-  print_answer(arguments.json ? json_answer(json_of(measured, base)) : text_of(measured, base, arguments.precision));
+  arguments.json ? print_answer(json_answer(json_of(measured, base)))
+                 : print_text(text_of(measured, base, arguments.precision));
   return kDone;
 }
 

@@ -97,7 +97,7 @@ int calibrate_topology(const CalibrateArguments& arguments) {
     answer += fmt::format("\n{} GPUs a node, {:.1f} GB/s each way\n", cluster.devices_per_node,
                           cluster.node_link->bytes_per_second / 1e9);
   if (cluster.network) answer += fmt::format("{:.1f} GB/s a NIC\n", cluster.network->bytes_per_second / 1e9);
-  print_answer(answer);
+  print_text(answer);
   return kDone;
 }
 

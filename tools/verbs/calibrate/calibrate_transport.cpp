@@ -86,7 +86,8 @@ int calibrate_transport(const CalibrateArguments& arguments, const std::string& 
     write_file(arguments.output, json_file_text(with_format(FileForm::kLink, document)));
     print_note(fmt::format("wrote {}: for --link of run and validate", arguments.output));
   }
-  print_answer(arguments.json ? json_answer(document) : fmt::format("{}\n{}", text_of(samples, fit), load + "\n"));
+  arguments.json ? print_answer(json_answer(document))
+                 : print_text(fmt::format("{}\n{}", text_of(samples, fit), load + "\n"));
   return kDone;
 }
 

@@ -9,6 +9,7 @@
 #include "executor/measure/device/measure_nccl_slowdown.h"
 #include "executor/transport/transport.h"
 #include "tools/io/console.h"
+#include "tools/io/progress.h"
 #include "tools/runs/cuda_run.h"
 
 namespace plumb { inline namespace tools {

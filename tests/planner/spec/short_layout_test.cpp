@@ -1,4 +1,4 @@
-#include "tools/reports/short_layout.h"
+#include "planner/spec/short_layout.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/reports/short_layout.h"
+#include "planner/spec/short_layout.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "planner/spec/layout_keys.h"
 
-namespace plumb { inline namespace tools {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Returns the words of the degrees above 1.
@@ -48,4 +48,4 @@ std::string short_text(const Layout& layout) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-}}  // namespace plumb::tools
+}}  // namespace plumb::planner
