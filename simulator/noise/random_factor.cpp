@@ -19,9 +19,9 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 }
 
 /// Gives as many numbers as a rejection needs, all from one key.
-class Stream {
+class WordStream {
  public:
-  explicit Stream(std::uint64_t key) : state_(key) {}
+  explicit WordStream(std::uint64_t key) : state_(key) {}
 
   /// Returns a number in (0, 1) of 53 bits.
   double uniform() {
@@ -91,7 +91,7 @@ std::uint64_t random_key(std::initializer_list<std::uint64_t> words) {
 
 double random_factor(const FactorShape& shape, std::uint64_t key) {
   if (shape.cv == 0) return 1;
-  Stream stream(key);
+  WordStream stream(key);
   switch (shape.distribution) {
     case Distribution::kNormal: {
       const double factor = 1 + shape.cv * stream.normal();
