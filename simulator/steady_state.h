@@ -11,21 +11,11 @@
 // L ahead of it, and every step behind n inserted blocks by n shifts. Memory repeats if a block takes as much as it
 // gives back on every rank.
 
-#include <functional>
-
 #include "schedules/cost_table.h"
-#include "schedules/schedule.h"
+#include "simulator/shorter_schedules.h"
 #include "simulator/simulate.h"
 
 namespace plumb { inline namespace simulator {
-
-/// A schedule that can be made for any number of micro-batches.
-struct RepeatingSchedule {
-  std::function<Schedule(int microbatches)> lowered;  ///< makes the schedule, lowered and valid
-  int microbatches = 1;                               ///< micro-batches of the schedule to simulate
-  /// Micro-batches after which its middle repeats (period_of, schedules/generators/catalogue.h), or 0 if it does not.
-  int period = 0;
-};
 
 /// Returns the sums of simulate(repeating.lowered(repeating.microbatches), costs, {.record_timeline = false}), to the
 /// picosecond. They come from the steady state of a shorter schedule of the same remainder where that is proven (engine

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/evaluate/own_links_steps.h"
 #include "planner/evaluate/topology_links.h"
 #include "planner/price/layer/model_flops.h"
 #include "schedules/limits.h"
@@ -103,11 +104,7 @@ Evaluation evaluate(Pricing& pricing, const Layout& layout, const EvaluationOpti
 
 Evaluation evaluate_sums(Pricing& pricing, const Layout& layout, PricedLayout priced, Sends sends) {
   Evaluation result = priced_evaluation(pricing, layout, std::move(priced));
-  const std::vector<int> buckets = buckets_by_stage(result.priced);
-  const RepeatingSchedule repeating{
-      .lowered = [&](int microbatches) { return lowered_for(layout, order_of(layout, microbatches), buckets); },
-      .microbatches = static_cast<int>(microbatches_of(pricing.training(), layout)),
-      .period = order_period(pricing.training(), layout)};
+  const RepeatingSchedule repeating = repeating_order(pricing.training(), layout, buckets_by_stage(result.priced));
   result.simulation = simulate_repeating(repeating, result.costs, sends);
   result.rates = rates_of(pricing, pricing.cluster(), result.simulation.makespan);
   return result;

@@ -42,7 +42,8 @@ Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::op
       workers_(options.threads),
       tree_(pricing, space_for(space, order), skeletons_),
       advisor_(pricing, space),
-      work_(pricing) {
+      work_(pricing),
+      own_links_(pricing.training()) {
   bound_families();
 }
 
@@ -171,12 +172,13 @@ Candidates::Opened Candidates::open_core(const Branch& core) {
   Enumeration layouts = tree_.layouts(core.layout);
   Opened opened{.conflicts = std::move(layouts.conflicts), .seen = {.all = std::ssize(layouts.layouts)}};
   Candidate candidate{.place = core.place, .time = core.bound, .value = core.value};
+  StageBounds bounds;
   for (Layout& layout : layouts.layouts) {
     candidate.layout = std::move(layout);
     if (std::ranges::find(offloads, candidate.layout.offload) == offloads.end()) {
       ++opened.seen.too_large;
     } else if (!order_) {
-      const Candidate priced = bounded(candidate, Known::kStages, bound_by_stages(candidate.layout));
+      const Candidate priced = bounded(candidate, Known::kStages, bound_by_stages(candidate.layout, bounds));
       if (priced.value <= options_.most) opened.candidates.push_back(priced);
     } else if (microbatches_of(pricing_.training(), candidate.layout) == order_->microbatches) {
       candidate.known = Known::kPrivate;
@@ -216,13 +218,20 @@ bool Candidates::cannot_fit(Layout core, const Offload& offload) {
          memory_shortfall({peak}, pricing_.cluster().device, pricing_.memory_headroom(core)).has_value();
 }
 
-LeastTimes Candidates::bound_by_stages(const Layout& layout) {
+/// The group of micro-batches orders the same stages: it changes neither their prices nor the bound.
+LeastTimes Candidates::bound_by_stages(const Layout& layout, StageBounds& known_bounds) {
+  Layout any_group = layout;
+  any_group.group = 0;
+  const auto before = std::ranges::find(known_bounds, any_group, &StageBounds::value_type::first);
+  if (before != known_bounds.end()) return before->second;
   const Skeleton& known = *skeletons_.find(layout);
   const PricedLayout priced = price_layout(pricing_, layout, known.schedule, known.order);
   const StageTable stages{priced.kinds, priced.kind_of_stage};
   const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
-  return {.step = step_time_lower_bound(stages, known.bound, microbatches),
-          .busy = busy_lower_bound(stages, known.bound, microbatches)};
+  const LeastTimes least{.step = step_time_lower_bound(stages, known.bound, microbatches),
+                         .busy = busy_lower_bound(stages, known.bound, microbatches)};
+  known_bounds.emplace_back(std::move(any_group), least);
+  return least;
 }
 
 Candidates::Learned Candidates::learn_more(const Candidate& candidate) {
@@ -239,16 +248,15 @@ Candidates::Learned Candidates::learn_more(const Candidate& candidate) {
 Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   const Layout& layout = candidate.layout;
   if (candidate.known == Known::kStages) {
-    PricedLayout priced = advisor_.price(layout);
+    const PricedLayout priced = advisor_.price(layout);
     const std::vector<std::int64_t> peaks = advisor_.held_bytes(layout, priced);
     if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster().device, pricing_.memory_headroom(layout))) {
       Learned learned{.candidate = candidate, .out = Out{.shortfall = shortfall}};
       learned.candidate.peak_bytes = std::ranges::max(peaks);
       return learned;
     }
-    const Evaluation sums = evaluate_sums(pricing_, layout, std::move(priced));
-    Candidate learned =
-        bounded(candidate, Known::kPrivate, {.step = sums.simulation.makespan, .busy = mean_busy(sums.simulation)});
+    const TimedStep timed = own_links_.of(layout, priced);
+    Candidate learned = bounded(candidate, Known::kPrivate, {.step = timed.makespan, .busy = mean_busy(timed)});
     learned.peak_bytes = std::ranges::max(peaks);
     learned.own_links_value = learned.value;
     return {.candidate = std::move(learned)};

@@ -17,10 +17,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "planner/evaluate/evaluation.h"
+#include "planner/evaluate/own_links_steps.h"
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
 #include "planner/search/layout_tree.h"
@@ -115,6 +117,8 @@ class Candidates {
   const Layout& layout(std::size_t index) const { return candidates_[index].layout; }
   const std::vector<Rejection>& conflicts() const { return conflicts_.all(); }
   const LayoutSpace& space() const { return tree_.space(); }
+  Pricing& pricing() const { return pricing_; }
+  const std::optional<Schedule>& order() const { return order_; }
   /// True if no core that was opened has a layout, of whatever number of micro-batches.
   bool none_exists() const { return seen_.all == 0; }
 
@@ -164,7 +168,8 @@ class Candidates {
   bool cannot_fit(Layout core, const Offload& offload);
   Learned learn_more(const Candidate& candidate);
   Learned learn_step(const Candidate& candidate);
-  LeastTimes bound_by_stages(const Layout& layout);
+  using StageBounds = std::vector<std::pair<Layout, LeastTimes>>;  // of a core's layouts, without their group
+  LeastTimes bound_by_stages(const Layout& layout, StageBounds& known_bounds);
   void note_miss(std::size_t index, const MemoryShortfall& shortfall);
   Candidate bounded(Candidate candidate, Known known, const LeastTimes& least) const;
   Evaluation on_shared_links(const Layout& layout);
@@ -178,6 +183,7 @@ class Candidates {
   LayoutTree tree_;
   FitAdvisor advisor_;
   WorkBounds work_;
+  OwnLinksSteps own_links_;
   std::vector<Branch> families_;
   std::deque<Branch> cores_;  // which grow without a copy of all
   std::deque<Candidate> candidates_;

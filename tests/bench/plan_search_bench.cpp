@@ -1,7 +1,7 @@
 // Measures a search of layouts in processor time: what it counts, bounds, prices, simulates and evaluates, and the
 // microseconds of each, and then the whole search on one thread and on all cores.
 //
-//   plan_search_bench [rows]      (default 10)
+//   plan_search_bench [rows] [question]      (default: 10, and all questions, which are numbered from 1)
 //
 // Calculon (Isaev et al. 2023) prices each candidate of a grid: 13,165,632 of GPT-3 175B on 512 A100 in 12.8 CPU-hours,
 // which are 286 candidates a CPU-second.
@@ -37,15 +37,19 @@ struct Question {
   const char* stack;
   const char* pins;
   bool wide;
-  bool exhaustive = false;  ///< every layout is looked at, too
+  bool counted = true;      ///< all layouts are counted and priced, too
+  bool exhaustive = false;  ///< and each of them is looked at
 };
 
 constexpr std::array kQuestions = {
     Question{"gpt3-175b", "a100:512", 1536, 2048, "megatron-core", "", false},
     Question{"llama-3.1-405b", "h100:16384", 2048, 8192, "megatron-core", "", false},
     Question{"deepseek-v3", "h100:2048", 15360, 4096, "megatron-core", "", false},
+    Question{"llama-3.1-405b", "h100:16384", 2048, 8192, "megatron-core", "", true, false},
+    Question{"deepseek-v3", "h100:2048", 15360, 4096, "megatron-core", "", true, false},
     // Calculon's axes as far as layouts have them (tests/bench/README.md).
-    Question{"gpt3-175b", "a100:512", 3072, 2048, nullptr, "group=0,zero=0|1,schedule=1f1b|interleaved", true, true},
+    Question{"gpt3-175b", "a100:512", 3072, 2048, nullptr, "group=0,zero=0|1,schedule=1f1b|interleaved", true, true,
+             true},
 };
 
 /// Returns the seconds of processor time of all threads of this process.
@@ -164,18 +168,23 @@ void print_search(const Question& question, const LayoutSpace& space, const Trai
   const SearchResult result = search_layouts(pricing, space, {.threads = threads, .keep = rows});
   const double seconds = process_seconds() - start;
   const double layouts = static_cast<double>(result.counts.priced);
-  fmt::print("  {} threads: {:.2f} s of processor time; {:.0f} layouts a CPU-second, Calculon {:.0f}; {}\n",
-             threads == 0 ? "all" : std::to_string(threads), seconds, layouts / seconds, 1 / kCalculonSeconds,
-             result.ranked.empty() ? result.infeasible
-                                   : fmt::format("the best takes {:.4f} s: {}", result.values.front(),
-                                                 to_text(result.ranked.front().layout)));
+  fmt::print(
+      "  {} threads: {:.2f} s of processor time; {:.0f} layouts a CPU-second, Calculon {:.0f}; {} priced, {} "
+      "simulated, {} evaluated; {}\n",
+      threads == 0 ? "all" : std::to_string(threads), seconds, layouts / seconds, 1 / kCalculonSeconds,
+      result.counts.priced, result.counts.evaluations - result.counts.simulated, result.counts.simulated,
+      result.ranked.empty()
+          ? result.infeasible
+          : fmt::format("the best takes {:.4f} s: {}", result.values.front(), to_text(result.ranked.front().layout)));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int rows = argc > 1 ? std::atoi(argv[1]) : 10;
+  const int only = argc > 2 ? std::atoi(argv[2]) : 0;
   for (const Question& question : kQuestions) {
+    if (only > 0 && &question != &kQuestions[static_cast<std::size_t>(only - 1)]) continue;
     TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
     if (question.stack != nullptr)
       training.stack = parse_stack(source_text(fmt::format("tools/specs/stacks/{}.json", question.stack)), "stack");
@@ -184,9 +193,9 @@ int main(int argc, char** argv) {
     fmt::print("{} {} --global-batch {} --stack {}{} {}\n", question.model, question.cluster, question.global_batch,
                question.stack == nullptr ? "none" : question.stack, question.wide ? " --space wide" : "",
                question.pins);
-    print_flat(question, space, training);
+    if (question.counted) print_flat(question, space, training);
     if (question.exhaustive) print_exhaustive(question, space, training);
-    print_steps(question, space, training, static_cast<std::size_t>(rows));
+    if (question.counted) print_steps(question, space, training, static_cast<std::size_t>(rows));
     for (const int threads : {1, 0}) print_search(question, space, training, rows, threads);
   }
 }
