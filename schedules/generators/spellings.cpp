@@ -74,7 +74,7 @@ constexpr std::array kSpellings = {
 };
 
 // Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe), Liu et al. 2025 (Mario), Wu et al. 2024
-// (BitPipe), Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al. 2025 (PipeOffload), Qi et al.
+// (BitPipe), Lin et al. 2025 (WeiPipe), Wan et al. 2025 (PipeOffload), Qi et al.
 // 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et
 // al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama
 // Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe), Yeung et al. 2024
@@ -92,8 +92,12 @@ constexpr std::array kNotHeld = {
     Spelling{"mario", "it is an order with full recomputation in its gaps: take 1f1b or chimera with recomputation"},
     Spelling{"bitpipe", "it is interleaved in both directions on a V: chimera and hanayo have a half of it each"},
     Spelling{"mixpipe", "it is a pipeline from both ends: chimera is nearest"},
-    Spelling{"weipipe", "its weights travel in place of activations, which no schedule here does"},
-    Spelling{"tawpipe", "its weights travel in place of activations, which no schedule here does"},
+    Spelling{"weipipe",
+             "its weights travel in place of activations, which no schedule here does: ZeRO 3 without a pipeline is "
+             "nearest"},
+    Spelling{"tawpipe",
+             "its weights travel in place of activations, which no schedule here does: ZeRO 3 without a pipeline is "
+             "nearest"},
     Spelling{"vocab1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"vocabularyparallel1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"vocabularyparallelism", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
@@ -111,7 +115,7 @@ constexpr std::array kNotHeld = {
     Spelling{"dynapipe", "its micro-batches are of unequal length, its order is 1f1b: take that"},
     Spelling{"graphpipe", "its stages are no chain: take 1f1b"},
     Spelling{"pipeoffload",
-             "it is interleaved with activations in the host's memory: take that, with --offload"},
+             "it is interleaved with activations in the host's memory: take that, with --offload-stages"},
 };
 
 }  // namespace

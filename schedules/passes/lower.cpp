@@ -17,6 +17,7 @@ Schedule lower(Schedule schedule, const LoweringOptions& options) {
   }
   Schedule result = add_recompute(std::move(schedule), options.checkpoint);
   if (options.offload) result = add_offload(std::move(result), *options.offload);
+  if (options.offload_stages) result = add_lifespan_offload(std::move(result), *options.offload_stages);
   result = add_copy_reductions(add_optimizer_steps(std::move(result)));
   const std::vector<bool> copied = stages_with_copies(result);
   const bool copies_share = options.data.zero > 0 && std::ranges::find(copied, true) != copied.end();

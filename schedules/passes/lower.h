@@ -25,6 +25,8 @@ struct DataParallel {
 struct LoweringOptions {
   Checkpoint checkpoint = Checkpoint::kNever;  ///< the micro-batches that get an R of their own
   std::optional<int> offload;  ///< activations that a rank keeps; the others wait in host memory (add_offload)
+  /// Stages of a rank whose activations all wait in host memory, those that live longest (add_lifespan_offload).
+  std::optional<int> offload_stages;
   DataParallel data;
   Receives receives = Receives::kEarly;  ///< the place where a receive is issued (add_messages)
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/passes/add_lifespan_offload.h"
 #include "schedules/passes/add_offload.h"
 #include "schedules/passes/add_sharding.h"
 #include "schedules/schedule.h"

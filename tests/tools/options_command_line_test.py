@@ -16,6 +16,7 @@ COSTS = "f=1,i=1,w=1,r=1,c=0.5,x=0.5,u=0.25,g=0.25,o=0.125,mib=1,gb_per_s=1"
 VALUES = {
     "--ranks": "6", "--microbatches": "20", "--chunks": "3", "--group": "8", "--slices": "2", "--batch": "8",
     "--vertical-sync": None, "--memory": "2", "--lenient": None, "--checkpoint": "always", "--offload": "1",
+    "--offload-stages": "1",
     "--shard": "1", "--prefetch": (None, "--shard", "1"), "--lowering": "pytorch",
     "--receives": ("late", "--sends", "rendezvous"), "--sends": ("rendezvous", "--receives", "late"),
     "--costs": COSTS.replace("f=1", "f=3"), "--output": "FILE", "--lowered": None, "--max-activations": "1",
@@ -35,6 +36,7 @@ SAME = {
     ("schedule convert", "--lowered"): "a file may be lowered already",
     ("schedule make", "--lowered"): "a file may be lowered already",
     ("schedule show", "--offload"): "a move that hides beside computing moves no compute action",
+    ("schedule show", "--offload-stages"): "a move that hides beside computing moves no compute action",
     ("schedule check", "--sends"): "every schedule of the catalogue runs under any of them",
     ("schedule check", "--receives"): "every schedule of the catalogue runs under any of them",
     ("schedule check", "--group"): "interleaved is valid with any group",
@@ -50,6 +52,7 @@ SAME = {
 }
 SAME_OF = {("forward-only", "--max-activations"): "it holds no activation behind its forward",
            ("forward-only", "--offload"): "nothing waits for a backward",
+           ("forward-only", "--offload-stages"): "nothing waits for a backward",
            ("forward-only", "--burst-kib"): "what 64 KiB at once save of 20 s is less than three digits show"}
 NO_DIFFERENCE_IN = {"plan": {
     "--links": "few transfers meet", "--unfolded": "one replica stands for all, by proof", "--sends": "a plan's receives are posted in time",

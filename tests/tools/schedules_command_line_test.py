@@ -270,6 +270,18 @@ class Schedules(CommandLineTest):
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["--offload", "0 or more"])
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
 
+    def test_offloading_what_lives_longest(self):
+        plain = ("simulate", "--schedule", "interleaved", "-p", 4, "-m", 8, "-v", 2, "--costs", "f=1,b=2,x=1")
+        kept, moved = self.json(*plain), self.json(*plain, "--offload-stages", 1)
+        self.assertEqual(kept["peak_activations"], [11, 9, 7, 5])
+        self.assertLess(max(moved["peak_activations"]), 11)
+        self.assertEqual(moved["step_time_s"], kept["step_time_s"])  # moves are hidden
+        order = self.done("schedule", "make", "interleaved", "-p", 4, "-m", 8, "-v", 2, "--offload-stages", 1)
+        self.assertIn("0OFFLOAD0", order)
+        self.assertNotIn("4OFFLOAD", order)
+        self.refused(2, *plain, "--offload-stages", 1, "--offload", 1, says=["--offload"])
+        self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload-stages", 1, says=["0EVICT4"])
+
     def test_pytorchs_lowering_and_lenient_reading(self):
         lowered = self.folder / "lowered.csv"
         self.done("schedule", "make", "izb", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--lowering", "pytorch", "-o", lowered)

@@ -101,9 +101,13 @@ void add_lowering(CLI::App* app, ScheduleArguments& schedule) {
   };
   add("--checkpoint", schedule.checkpoint, "which micro-batches are recomputed: never, except_last or always")
       ->check(CLI::IsMember({"never", "except_last", "always"}));
-  add("--offload", schedule.offload,
-      "activations that a rank keeps, those needed soonest; the others wait in host memory")
-      ->transform(count_of<int>(0));
+  CLI::Option* offload = add("--offload", schedule.offload,
+                             "activations that a rank keeps, those needed soonest; the others wait in host memory");
+  offload->transform(count_of<int>(0));
+  add("--offload-stages", schedule.offload_stages,
+      "stages of a rank, those whose activations live longest, all of whose activations wait in host memory")
+      ->transform(count_of<int>(0))
+      ->excludes(offload);
   CLI::Option* shard =
       add("--shard", schedule.shard,
           "parameters are sharded (ZeRO 3, FSDP): stages of a rank that stay gathered between uses; 0: none");

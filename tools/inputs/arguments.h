@@ -109,14 +109,15 @@ struct ScheduleArguments {
   int batch = 0;
   bool vertical_sync = false;
   double memory_ratio = 1;
-  std::string checkpoint = "never";  ///< when lowered: never, except_last, always
-  std::string lowering = "plumb";    ///< plumb, pytorch, pytorch-deferred
-  std::optional<int> offload;        ///< activations that a rank keeps; the others wait in host memory
-  std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
-  bool prefetch = false;             ///< with `shard`: stages are gathered one run of actions ahead
-  bool replicas = false;             ///< when lowered: gradients are reduced over replicas
-  std::string receives = "early";    ///< when lowered: an action ahead of the consumer (early), or next to it (late)
-  bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
+  std::string checkpoint = "never";   ///< when lowered: never, except_last, always
+  std::string lowering = "plumb";     ///< plumb, pytorch, pytorch-deferred
+  std::optional<int> offload;         ///< activations that a rank keeps; the others wait in host memory
+  std::optional<int> offload_stages;  ///< stages of a rank whose activations all wait in host memory
+  std::optional<int> shard;           ///< when lowered: parameters are sharded, and so many stages stay gathered
+  bool prefetch = false;              ///< with `shard`: stages are gathered one run of actions ahead
+  bool replicas = false;              ///< when lowered: gradients are reduced over replicas
+  std::string receives = "early";     ///< when lowered: an action ahead of the consumer (early), or next to it (late)
+  bool lenient = false;               ///< a CSV is read as PyTorch's parser reads it
 };
 
 struct NetworkArguments {

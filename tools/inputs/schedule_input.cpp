@@ -146,22 +146,26 @@ Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& argume
         "away");
   require_recomputable(schedule, arguments);
   Schedule result = add_recompute(schedule, checkpoint_of(arguments));
-  return arguments.offload ? add_offload(std::move(result), *arguments.offload) : result;
+  if (arguments.offload) result = add_offload(std::move(result), *arguments.offload);
+  if (arguments.offload_stages) result = add_lifespan_offload(std::move(result), *arguments.offload_stages);
+  return result;
 }
 
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
-  const bool changes =
-      arguments.offload || arguments.shard || arguments.receives == "late" || arguments.checkpoint != "never";
+  const bool changes = arguments.offload || arguments.offload_stages || arguments.shard ||
+                       arguments.receives == "late" || arguments.checkpoint != "never";
   const bool as_torch = arguments.lowering != "plumb";
   if (has_messages(schedule) && (changes || as_torch)) {
     throw ScheduleError(
-        fmt::format("{}: --checkpoint, --offload, --shard, --receives and --lowering go with a compute order: this one "
+        fmt::format("{}: --checkpoint, --offload, --offload-stages, --shard, --receives and --lowering go with a "
+                    "compute order: this one "
                     "has messages already, give one without",
                     schedule.name));
   }
   if (changes && as_torch) {
     throw UsageError(
-        "--checkpoint, --offload, --shard and --receives go with a compute order that plumb lowers: leave --lowering "
+        "--checkpoint, --offload, --offload-stages, --shard and --receives go with a compute order that plumb lowers: "
+        "leave --lowering "
         "away");
   }
   if (has_messages(schedule)) return schedule;
@@ -172,6 +176,7 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
   const Sharding sharding{.gathered_stages = arguments.shard.value_or(0), .prefetch = arguments.prefetch};
   return lower(schedule, {.checkpoint = checkpoint_of(arguments),
                           .offload = arguments.offload,
+                          .offload_stages = arguments.offload_stages,
                           .data = {.enabled = arguments.shard.has_value() || arguments.replicas,
                                    .zero = arguments.shard ? 3 : 0,
                                    .sharding = sharding},
