@@ -1,10 +1,12 @@
 #include "planner/search/search.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "planner/search/other_values.h"
 #include "planner/search/ranking.h"
@@ -19,14 +21,27 @@ double highest_value(const SearchResult& found, const SearchOptions& options) {
   return (1 + kNearlyTheSame) * found.values.back();
 }
 
-/// Returns the better answer of two searches that were stopped, of which the second one's space holds the first one's.
-SearchResult better_of(SearchResult usual, SearchResult wide) {
-  const bool usual_is_better =
-      !usual.values.empty() && (wide.values.empty() || usual.values.front() < wide.values.front());
-  if (!usual_is_better) return wide;
-  usual.stopped_at = wide.stopped_at;
-  usual.counts = wide.counts;
-  return usual;
+/// Returns the answer of two searches that were stopped, with the best rows of both, a family once. The second one's
+/// space holds the first one's.
+SearchResult joined_rows(SearchResult usual, SearchResult wide, int keep) {
+  std::vector<std::pair<SearchResult*, std::size_t>> rows;
+  for (SearchResult* found : {&wide, &usual})
+    for (std::size_t row = 0; row < found->values.size(); ++row) rows.emplace_back(found, row);
+  std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.first->values[row.second]; });
+  SearchResult joined;
+  for (const auto& [found, row] : rows) {
+    const LayoutRequest family = family_of(found->ranked[row].layout);
+    const bool is_known =
+        std::ranges::any_of(joined.ranked, [&](const Evaluation& one) { return family_of(one.layout) == family; });
+    if (is_known || std::ssize(joined.ranked) == keep) continue;
+    joined.values.push_back(found->values[row]);
+    joined.ranked.push_back(std::move(found->ranked[row]));
+    joined.variants.push_back(std::move(found->variants[row]));
+  }
+  wide.ranked = std::move(joined.ranked);
+  wide.values = std::move(joined.values);
+  wide.variants = std::move(joined.variants);
+  return wide;
 }
 
 /// Searches a wide space. No layout that is worse than all rows of the usual space's is a row, so that these are searched
@@ -46,7 +61,7 @@ SearchResult search_wide(Pricing& pricing, const LayoutSpace& space, const Searc
                      {.complete = false, .most = highest_value(first, options), .has_answer = !first.ranked.empty()});
   wide.counts.evaluations += first.counts.evaluations;
   wide.counts.evaluations_until_stop += first.counts.evaluations;
-  return wide.stopped_at ? better_of(std::move(first), std::move(wide)) : std::move(wide);
+  return wide.stopped_at ? joined_rows(std::move(first), std::move(wide), options.keep) : std::move(wide);
 }
 
 /// Returns the rows of a space, or why there are none. Cores that cannot fit are not opened, unless none fits.

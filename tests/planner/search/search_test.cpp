@@ -173,6 +173,29 @@ TEST_CASE("a wide space has the same answer on any number of threads, also where
   }
 }
 
+TEST_CASE("a wide search that a budget ends has the best rows of the usual space and of its own, a family once") {
+  LayoutSpace space = parse_layout_space("schedule=1f1b|zb-h1,zero=1");
+  space.wide = true;
+  Pricing pricing(small_gpt(), round_cluster(8), kShortTraining);
+  LayoutSpace usual = space;
+  usual.wide = false;
+  const SearchResult whole = search_layouts(pricing, usual, {.keep = 4});
+  REQUIRE(whole.ranked.size() == 4);
+  for (const std::int64_t more : {1, 10, 40}) {
+    const SearchResult part =
+        search_layouts(pricing, space, {.keep = 4, .most_evaluations = whole.counts.evaluations + more});
+    CAPTURE(more);
+    REQUIRE(part.ranked.size() == 4);
+    REQUIRE(part.variants.size() == 4);
+    CHECK(std::ranges::is_sorted(part.values));
+    for (std::size_t row = 0; row < 4; ++row) {
+      CHECK(part.values[row] <= whole.values[row]);
+      for (std::size_t other = 0; other < row; ++other)
+        CHECK(family_of(part.ranked[row].layout) != family_of(part.ranked[other].layout));
+    }
+  }
+}
+
 TEST_CASE("a search that a budget ends takes no more evaluations, and says below what no better layout lies") {
   Pricing pricing(small_gpt(), round_cluster(8), kShortTraining);
   const SearchResult whole = search_layouts(pricing, {}, {.keep = 1});
