@@ -138,6 +138,8 @@ class Defaults(CommandLineTest):
         self.assertLess(len(page.splitlines()), 100)
         self.assertRegex(page, r"tp=4 +[\d.]+ s +[\d.]+ % +[A-Za-z -]+ [\d.]+ m?s +TP4 SP DP4 ")
         self.assertRegex(page, "stack nemo has no ZeRO 2: give zero=0 or 1")
+        self.assertRegex(page, r"no difference: .*mbs=2 \(CP4 DP4 ZeRO-1 mbs=2\)")  # fewer, larger micro-batches of as many tokens
+        self.assertNotRegex(page, r" 0\.0 %  ")
         others = self.json(*question, "--explain")["other_values"]
         self.assertTrue(all(other["step_time_s"] or other["missing_bytes"] for other in others))
         family = self.done(*question, "--explain", "tp=2,pp=2,mbs=1")

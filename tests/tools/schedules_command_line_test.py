@@ -5,6 +5,7 @@ usage: schedules_command_line_test.py PLUMB
 """
 import json
 import pathlib
+import re
 
 from command_line import CommandLineTest, plumb, run_cases
 
@@ -418,6 +419,8 @@ class Schedules(CommandLineTest):
         self.assertEqual(by_name["1f1b"]["activations"], 8)  # 4 micro-batches of two parts each
         self.assertGreater(by_name["1f1b"]["robustness"]["noise_ratio"], 1)
         self.assertIn(">1f1b (chain)<", picture.read_text())
+        found, bound = re.findall('<path d="([^"]*)"', picture.read_text())[:2]
+        self.assertEqual((found.count("M"), bound.count("M")), (1, 1))  # neither line has a gap
         text = self.done(*question)
         self.assertIn("loses", text)
         self.assertEqual(text, self.done(*question))

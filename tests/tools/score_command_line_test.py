@@ -65,6 +65,7 @@ class Scores(CommandLineTest):
         text = self.done("score", self.rows(row))
         self.assertIn("no mapping names this source", text)
         self.assertIn("megatron-lm-2021", text)
+        self.assertNotIn("limit:", text)  # those are of other sources
         self.assertEqual(self.json("score", self.rows(row))["sources"][0]["mappings"], ["general"])
         own = {"name": "mine", "cites": ["Somebody"], "clusters": [{"hardware": "A100", "cluster": "a100"}],
                "rules": [{"fill": {"stack": "megatron-core", "model.vocab": 51200, "flops_count": "model"}}]}
@@ -76,7 +77,7 @@ class Scores(CommandLineTest):
     def test_rows_of_papers_that_no_mapping_names_are_all_read(self):
         rows = pathlib.Path(__file__).parents[2] / "docs" / "typed_rows.json"
         source = self.json("score", rows)["sources"][0]
-        self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "kempner-forge",
+        self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "kempner-forge", "infinigence",
                                               "megatron-bridge", "dgxc", "nemo-automodel"])
         self.assertEqual(source["rows"] - source["scored"], 1, source["skipped"])
         for skipped in source["skipped"]:  # its stages count the table and the head as layers

@@ -96,7 +96,7 @@ function axisOf(axis, values, low, high) {
   }
   const distinct = [...new Set(values)];
   const few = distinct.length <= 8 && !(axis.limit > 0) && axis.unit === "" ? distinct : null;  // the marks of a sweep
-  const from = named ? least - 0.5 : Math.max(0, least - margin), to = named ? most + 0.5 : most + margin;
+  const from = named ? least - 0.5 : axis.unit === "B" ? 0 : Math.max(0, least - margin), to = named ? most + 0.5 : most + margin;
   return { marks: named ? axis.names.map((_, i) => i) : few || marksIn(axis.unit, from, to), text: (v) => named ? axis.names[v] : unitText(v, axis.unit),
     place: (v) => low + (v - from) / (to - from) * (high - low) };
 }

@@ -45,7 +45,7 @@ function drawTimeline(parent, block) {
   readout.className = "readout";
   readout.textContent = "wheel or + and - zoom, dragging or arrows move, 0 shows all";
   const pen = canvas.getContext("2d");
-  let asked = false;
+  let asked = false, prints = false;
   const width = () => canvas.clientWidth;
   const xOf = (time) => gutter + (time - begin) / (end - begin) * (width() - gutter);
   const timeOf = (x) => begin + (x - gutter) / (width() - gutter) * (end - begin);
@@ -78,13 +78,13 @@ function drawTimeline(parent, block) {
     canvas.width = Math.round(width() * scale);
     canvas.height = Math.round(height * scale);
     pen.setTransform(scale, 0, 0, scale, 0, 0);
-    const style = getComputedStyle(document.body);
+    const ink = prints ? "#1d2126" : getComputedStyle(document.body).color;  // paper is white, in dark mode too
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    pen.fillStyle = style.color;
+    pen.fillStyle = ink;
     for (const time of marksOf(begin, end, 8)) pen.fillText(durationText(time), xOf(time), 8);
     lanes.forEach((lane, row) => {
-      pen.fillStyle = style.color;
+      pen.fillStyle = ink;
       pen.fillText(lane.name, 2, axis + (row + 0.5) * rowHeight, gutter - 6);
       drawLane(lane, axis + row * rowHeight);
     });
@@ -131,6 +131,8 @@ function drawTimeline(parent, block) {
     if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   });
   window.addEventListener("resize", redraw);
+  window.addEventListener("beforeprint", () => { prints = true; draw(); });
+  window.addEventListener("afterprint", () => { prints = false; draw(); });
   parent.insertBefore(legendOf(block.kinds, (index, on) => { shown[index] = on; redraw(); }), canvas);
   draw();
 }

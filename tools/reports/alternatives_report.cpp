@@ -1,6 +1,7 @@
 #include "tools/reports/alternatives_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -17,6 +18,8 @@ namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr double kNoDifferencePct = 0.05;  ///< below which a table would print 0.0 %
 
 /// Returns the keys of a layout's text that another one has not, each with its value: {"v=8", "zero=1"}.
 std::vector<std::pair<std::string, std::string>> differing_keys(const Layout& layout, const Layout& other) {
@@ -99,7 +102,7 @@ std::string variants_text(const SearchResult& search) {
 std::string other_values_text(const Pricing& pricing, const SearchResult& search) {
   const Evaluation& best = search.ranked.front();
   TextTable table{.head = {"key", "step time", "longer by", "most of it", "the best layout with it"}};
-  std::vector<std::string> unfit;
+  std::vector<std::string> unfit, alike;
   for (const OtherValue& other : search.other_values) {
     const std::string key = fmt::format("{}={}", other.key, other.value);
     if (!other.best) {
@@ -108,12 +111,17 @@ std::string other_values_text(const Pricing& pricing, const SearchResult& search
                           : fmt::format("{} (by {})", key, bytes_text(static_cast<double>(other.missing_bytes))));
       continue;
     }
+    if (std::abs(longer_pct(best, *other.best)) < kNoDifferencePct) {
+      alike.push_back(fmt::format("{} ({})", key, short_text(other.best->layout)));
+      continue;
+    }
     const Growth growth = largest_growth(pricing, best, *other.best);
     table.rows.push_back({key, duration_text(step_time(other.best->simulation).count()),
                           fmt::format("{:.1f} %", longer_pct(best, *other.best)), to_text(growth),
                           short_text(other.best->layout)});
   }
   std::string text = "\nother values of each key, with all other keys free:\n" + to_text(table);
+  if (!alike.empty()) text += fmt::format("no difference: {}\n", fmt::join(alike, ", "));
   if (!unfit.empty()) text += fmt::format("too large in every layout: {}\n", fmt::join(unfit, ", "));
   return text;
 }

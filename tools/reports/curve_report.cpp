@@ -1,5 +1,6 @@
 #include "tools/reports/curve_report.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -122,9 +123,12 @@ std::string curve_svg(const CurveAnswer& answer) {
   std::size_t next = 0;
   for (const std::int64_t memory : memories) {
     while (next < answer.points.size() && answer.points[next].limit_bytes <= memory) last = &answer.points[next++];
-    const bool is_point = last != nullptr && last->limit_bytes == memory;
+    // What is a bound within a memory is one within a smaller memory, too.
+    const auto bounded =
+        std::ranges::find_if(answer.points, [memory](const CurvePoint& point) { return point.limit_bytes >= memory; });
     found.y.push_back(last == nullptr ? std::nullopt : std::optional(in_seconds(last->found.time)));
-    bound.y.push_back(is_point ? std::optional(in_seconds(last->found.bound.time)) : std::nullopt);
+    bound.y.push_back(bounded == answer.points.end() ? std::nullopt
+                                                     : std::optional(in_seconds(bounded->found.bound.time)));
   }
   chart.series = {std::move(found), std::move(bound)};
   for (const GeneratorLoss& loss : answer.losses) {

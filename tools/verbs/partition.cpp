@@ -21,6 +21,7 @@
 #include "tools/io/usage.h"
 #include "tools/reports/interval_text.h"
 #include "tools/reports/stack_text.h"
+#include "tools/reports/step_line.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/partition_methods.h"
 #include "tools/verbs/verbs.h"
@@ -77,7 +78,7 @@ ordered_json stage_json(const Plan& plan, const Evaluation& evaluation, const Gr
   return row;
 }
 
-std::string table_text(const ordered_json& stages, const Evaluation& evaluation) {
+std::string table_text(const ordered_json& stages) {
   TextTable table{.head = {"stage", "rank", "nodes", "from", "to", "forward", "backward", "weights",
                            "kept of a micro-batch", "sends on", "tensors", "peak memory"}};
   const auto text = [](const ordered_json& value) { return value.is_null() ? "-" : value.get<std::string>(); };
@@ -88,10 +89,7 @@ std::string table_text(const ordered_json& stages, const Evaluation& evaluation)
                           bytes(row["parameter_bytes"]), bytes(row["activation_bytes"]), bytes(row["sends_bytes"]),
                           json_line(row["sends_tensors"]), bytes(row["peak_memory_bytes"])});
   }
-  return to_text(table) + fmt::format("\nstep time {}, bubble {:.1f} %, {:.0f} samples/s, MFU {:.1f} %\n",
-                                      duration_text(step_time(evaluation.simulation).count()),
-                                      100 * evaluation.simulation.bubble_ratio, evaluation.rates.samples_per_second,
-                                      100 * evaluation.rates.mfu_ratio);
+  return to_text(table);
 }
 
 ordered_json methods_json(const std::vector<MethodAnswer>& methods) {
@@ -159,10 +157,10 @@ int partition_model(const PartitionArguments& arguments) {
     answer.update(interval_json(plan, evaluation.simulation));
     print_answer(json_answer(answer));
   } else {
-    print_text(fmt::format("{} on {} x {}, {}; {}\n\n", plan.model.name, plan.cluster.devices, plan.cluster.device.name,
-                           short_text(plan.layout), stack_text(plan.training)));
-    print_text(table_text(stages, evaluation) + interval_text(plan, evaluation.simulation) + "\n" +
-               methods_text(methods));
+    print_text(fmt::format("{} on {}:{}, {}: {}\n{}; {}\n\n", plan.model.name, plan.cluster.name, plan.cluster.devices,
+                           short_text(plan.layout), to_text(step_line(plan, evaluation.simulation, evaluation.rates)),
+                           stack_text(plan.training), interval_text(plan, evaluation.simulation)));
+    print_text(table_text(stages) + methods_text(methods));
     for (const std::string& note : notes_of(evaluation)) print_note(note);
   }
   if (evaluation.infeasible.empty()) {
