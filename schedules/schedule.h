@@ -49,14 +49,15 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// The neighbours of each stage: the stages of its lane with model_part -1 and +1, or -1 where there is none.
+/// The neighbours of each stage: the stages of its lane with model_part -1 and +1, or -1 where there is none, or where
+/// they or the stage itself are shards (schedules/dependencies/shards.h).
 struct StageNeighbors {
   std::vector<int> predecessor;  ///< [stage]
   std::vector<int> successor;    ///< [stage]
 };
 StageNeighbors stage_neighbors(const Schedule& schedule);
 
-/// Returns [stage]: true where another stage holds the same model part (in another lane).
+/// Returns [stage]: true where a stage of another lane holds the same model part.
 std::vector<bool> stages_with_copies(const Schedule& schedule);
 
 /// True if any stage has a copy.

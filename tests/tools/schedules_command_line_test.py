@@ -271,6 +271,19 @@ class Schedules(CommandLineTest):
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["--offload", "0 or more"])
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
 
+    def test_shards_are_simulated_and_no_plan_or_backend_takes_them(self):
+        costs = "f=2:2:1:1,i=2:2:1:1,w=2:2:1:1"
+        answer = self.json("simulate", "--schedule", "vocab-2", "-p", 2, "-m", 8, "--costs", costs)
+        # 8 intervals of F + B = 6 and S + T = 3, and the filling and draining of the pipeline: F + B and an interval.
+        self.assertGreaterEqual(answer["step_time_s"], 8 * 9)
+        self.assertLessEqual(answer["step_time_s"], 8 * 9 + 6 + 9)
+        self.refused(3, "plan", "deepseek-nano", "h100", "--devices", 2, "--global-batch", 8, "--layout",
+                     "schedule=vocab-2,pp=2", says=["cuts the output layer into shards", "schedule=1f1b"])
+        self.refused(1, "run", "--schedule", "vocab-1", "-p", 2, "-m", 4, "--costs", "f=0.001,b=0.002", "--backend",
+                     "timed", says=["shards of a model part", "no backend"])
+        self.refused(1, "schedule", "search", "vocab-1", "-p", 2, "-m", 4, says=["cannot be searched", "shards"])
+        self.refused(1, "schedule", "make", "vocab-1f1b", "-p", 2, "-m", 4, says=["vocab-2", "vocab-1"])
+
     def test_offloading_what_lives_longest(self):
         plain = ("simulate", "--schedule", "interleaved", "-p", 4, "-m", 8, "-v", 2, "--costs", "f=1,b=2,x=1")
         kept, moved = self.json(*plain), self.json(*plain, "--offload-stages", 1)

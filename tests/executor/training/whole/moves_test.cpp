@@ -76,6 +76,18 @@ TEST_CASE("sequences in slices give the gradients of one rank, whatever the numb
       }
 }
 
+TEST_CASE("SlimPipe gives the gradients of one rank, also where p does not divide its slices") {
+  const std::vector<Layer> model = llama_model(6);
+  for (const int ranks : {2, 3})
+    for (const int chunks : {1, 2})
+      for (const int slices : {2, 4, 5}) {
+        INFO("ranks=", ranks, " chunks=", chunks, " slices=", slices);
+        const Schedule order =
+            make_schedule("slimpipe", {.ranks = ranks, .microbatches = 3, .chunks = chunks, .slices = slices});
+        CHECK(worst_difference(gradients_of(spec_of(model, order)), gradients_of(one_rank(model, 3))) <= 1e-5);
+      }
+}
+
 TEST_CASE("slices see a window that reaches back over several of them") {
   std::vector<Layer> model = llama_model(2);
   for (Layer& layer : model)
@@ -113,6 +125,8 @@ TEST_CASE("every synchronous schedule offloads without changing a number") {
       CAPTURE(kept);
       CHECK(gradients_of(spec_of_lowered(model, lower(order, {.offload = kept}))) == expected);
     }
+    CAPTURE(order.name);
+    CHECK(gradients_of(spec_of_lowered(model, lower(order, {.offload_stages = 1}))) == expected);
   }
 }
 
