@@ -123,7 +123,7 @@ std::string curve_svg(const CurveAnswer& answer) {
   std::size_t next = 0;
   for (const std::int64_t memory : memories) {
     while (next < answer.points.size() && answer.points[next].limit_bytes <= memory) last = &answer.points[next++];
-    // What is a bound within a memory is one within a smaller memory, too.
+    // A bound within one memory holds within a smaller one, too.
     const auto bounded =
         std::ranges::find_if(answer.points, [memory](const CurvePoint& point) { return point.limit_bytes >= memory; });
     found.y.push_back(last == nullptr ? std::nullopt : std::optional(in_seconds(last->found.time)));
