@@ -94,6 +94,13 @@ class Collector {
           gap.until(input.end, IdleCause::kTransfer);
           break;
         }
+        case Op::kForward:  // of a shard, or of what stands before shards: it hands over without a message
+          gap.until(input.end, IdleCause::kActivation);
+          break;
+        case Op::kBackward:
+        case Op::kInputGrad:
+          gap.until(input.end, IdleCause::kGradient);
+          break;
         case Op::kUnshard:
           gap.until(input.end, IdleCause::kParameters);
           break;

@@ -23,8 +23,9 @@ TEST_CASE("a run that ended before its first step is a line") {
 }
 
 TEST_CASE("a prediction below the measured median has a negative error") {
-  CHECK(clocked_text("1f1b", "2 threads", {Seconds{2}}, Seconds{1})
-            .starts_with("1f1b: 1 steps by the clock on 2 threads, median 2.00 s a step, 1.00 s predicted (-50.0 %)\n"));
+  CHECK(
+      clocked_text("1f1b", "2 threads", {Seconds{2}}, Seconds{1})
+          .starts_with("1f1b: 1 steps by the clock on 2 threads, median 2.00 s a step, 1.00 s predicted (-50.0 %)\n"));
 }
 
 }  // namespace plumb::test
