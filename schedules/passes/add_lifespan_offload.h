@@ -9,7 +9,7 @@
 namespace plumb { inline namespace schedules {
 
 /// Offloads, on each rank, all activations of as many of its stages: those whose activations live longest, which free
-/// the most memory for each byte moved (PipeOffload's selective offload, Wan et al. 2025, section 3). A life is counted
+/// the most memory for each byte moved (PipeOffload, Wan et al. 2025, chooses by lifespan). A life is counted
 /// in the rank's compute actions from F to the backward (R, I or B), and averaged over micro-batches and slices; of
 /// equal ones the stage of the earlier model part goes. An OFFLOAD stands ahead of the next compute action behind its
 /// F, and a RELOAD one compute action ahead of its backward, so that both can run beside computing. An activation that
