@@ -6,34 +6,18 @@
 #include "tests/simulator/support.h"
 
 namespace plumb::test {
-namespace {
-
-RepeatingSchedule repeating_order(std::string_view name, const ScheduleParameters& parameters,
-                                  const LoweringOptions& options = {}) {
-  return {.lowered =
-              [name, parameters, options](int microbatches) {
-                ScheduleParameters shorter = parameters;
-                shorter.microbatches = microbatches;
-                return lower(make_schedule(name, shorter), options);
-              },
-          .microbatches = parameters.microbatches,
-          .period = period_of(name, parameters)};
-}
-
-}  // namespace
-
 TEST_CASE("an order that is compiled once has the times of simulating it, under any costs") {
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.name == "zb-auto" || entry.name.starts_with("pipedream")) continue;
     for (const int ranks : {2, 4}) {
       for (const int microbatches : {2 * ranks, 40 * ranks}) {
         INFO(entry.name, " p=", ranks, " m=", microbatches);
-        const RepeatingSchedule order = repeating_order(entry.name,
-                                                        {.ranks = ranks,
-                                                         .microbatches = microbatches,
-                                                         .chunks = entry.takes_chunks ? 2 : 1,
-                                                         .slices = entry.takes_slices ? 2 : 1},
-                                                        {.data = {.enabled = true}});
+        const RepeatingSchedule order = repeating(entry.name,
+                                                  {.ranks = ranks,
+                                                   .microbatches = microbatches,
+                                                   .chunks = entry.takes_chunks ? 2 : 1,
+                                                   .slices = entry.takes_slices ? 2 : 1},
+                                                  {.data = {.enabled = true}});
         RepeatingTimes times(order);
         for (std::uint64_t seed = 0; seed < 4; ++seed) {
           const CostTable costs = random_costs(order.lowered(microbatches), seed);
@@ -49,7 +33,7 @@ TEST_CASE("an order that is compiled once has the times of simulating it, under 
 
 TEST_CASE("activations that move leave the steady state as it is, though their memory does not hold in issue order") {
   const RepeatingSchedule order =
-      repeating_order("1f1b", {.ranks = 4, .microbatches = 400}, {.offload = 1, .data = {.enabled = true}});
+      repeating("1f1b", {.ranks = 4, .microbatches = 400}, {.offload = 1, .data = {.enabled = true}});
   const Schedule whole = order.lowered(400);
   RepeatingTimes times(order);
   const CostTable costs = random_costs(whole, 1);

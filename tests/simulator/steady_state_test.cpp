@@ -7,18 +7,6 @@
 namespace plumb::test {
 namespace {
 
-RepeatingSchedule repeating(std::string_view name, const ScheduleParameters& parameters,
-                            const LoweringOptions& options = {}) {
-  return {.lowered =
-              [name, parameters, options](int microbatches) {
-                ScheduleParameters shorter = parameters;
-                shorter.microbatches = microbatches;
-                return lower(make_schedule(name, shorter), options);
-              },
-          .microbatches = parameters.microbatches,
-          .period = period_of(name, parameters)};
-}
-
 void require_same_sums(const Simulation& a, const Simulation& b) {
   REQUIRE(a.makespan == b.makespan);
   REQUIRE(a.busy == b.busy);

@@ -13,6 +13,7 @@
 #include "schedules/passes/lower.h"
 #include "simulator/path/sensitivity.h"
 #include "simulator/simulate.h"
+#include "simulator/steady_state.h"
 
 namespace plumb::test {
 
@@ -20,6 +21,19 @@ inline constexpr SimTime kSecond{1'000'000'000'000};
 
 inline Schedule lowered(std::string_view name, int ranks, int microbatches, int chunks = 1) {
   return lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
+}
+
+/// Returns the schedule of that name, lowered for any number of micro-batches.
+inline RepeatingSchedule repeating(std::string_view name, const ScheduleParameters& parameters,
+                                   const LoweringOptions& options = {}) {
+  return {.lowered =
+              [name, parameters, options](int microbatches) {
+                ScheduleParameters shorter = parameters;
+                shorter.microbatches = microbatches;
+                return lower(make_schedule(name, shorter), options);
+              },
+          .microbatches = parameters.microbatches,
+          .period = period_of(name, parameters)};
 }
 
 inline int stage_count(const Schedule& schedule) {
