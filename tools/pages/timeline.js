@@ -1,7 +1,8 @@
 // The timeline of all ranks on a canvas: zoomed by the wheel or + and -, moved by dragging or the arrows.
 //
 // A rank's slices are sorted by start and do not overlap within a lane, so that the slices in view are found by
-// bisection, and those narrower than a pixel are drawn once a pixel: the work follows the canvas, not the slices.
+// bisection. Where several share a pixel, one of them is drawn, found at a moment within the pixel that differs from
+// pixel to pixel: colours and gaps then have their shares of a stretch. The work follows the canvas, not the slices.
 
 function decode(text, Type) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -50,23 +51,37 @@ function drawTimeline(parent, block) {
   const xOf = (time) => gutter + (time - begin) / (end - begin) * (width() - gutter);
   const timeOf = (x) => begin + (x - gutter) / (width() - gutter) * (end - begin);
 
+  /** Returns the moment at which a column of pixels is looked at: multiples of the golden ratio are spread evenly. */
+  const momentOf = (column) => timeOf(column + column * 0.6180339887 % 1);
+
+  function drawSlice(lane, i, x, wide, top) {
+    const kind = lane.kind[i];
+    if (!shown[kind]) return;
+    pen.fillStyle = colors[kind];
+    pen.fillRect(x, top, wide, rowHeight - 2);
+    const label = lane.microbatch[i] >= 0 ? String(lane.microbatch[i]) : "";
+    if (label && wide > 7 * label.length + 5) {
+      pen.fillStyle = "#111";
+      pen.fillText(label, x + 3, top + rowHeight / 2, wide - 4);
+    }
+  }
+
   function drawLane(lane, top) {
-    const pixel = (end - begin) / (width() - gutter);
-    const { start, end: ends, kind } = lane;
-    let i = firstAbove(ends, begin, 0);
+    const { start, end: ends } = lane;
+    let i = firstAbove(ends, begin, 0), column = gutter;  // columns before this one are drawn
     while (i < start.length && start[i] < end) {
-      const left = Math.max(start[i], begin), right = Math.min(ends[i], end);
-      const x = xOf(left), wide = Math.max(xOf(right) - x, 0.7);
-      if (shown[kind[i]]) {
-        pen.fillStyle = colors[kind[i]];
-        pen.fillRect(x, top, wide, rowHeight - 2);
-        const label = lane.microbatch[i] >= 0 ? String(lane.microbatch[i]) : "";
-        if (label && wide > 7 * label.length + 5) {
-          pen.fillStyle = "#111";
-          pen.fillText(label, x + 3, top + rowHeight / 2, wide - 4);
-        }
+      const x = xOf(Math.max(start[i], begin));
+      column = Math.max(column, Math.floor(x));
+      const next = firstAbove(ends, timeOf(column + 1), i);
+      if (next - i < 2) {
+        drawSlice(lane, i, x, Math.max(xOf(Math.min(ends[i], end)) - x, 0.7), top);
+        i += 1;
+        continue;
       }
-      i = ends[i] - start[i] < pixel ? Math.max(i + 1, firstAbove(ends, right + pixel, i + 1)) : i + 1;
+      const moment = momentOf(column), met = firstAbove(ends, moment, i);
+      if (met < start.length && start[met] <= moment) drawSlice(lane, met, column, 1, top);
+      column += 1;
+      i = next;
     }
   }
 
