@@ -17,8 +17,8 @@ namespace {
 /// The line of the process; there is one stderr.
 struct ProgressLine {
   std::mutex mutex;
-  bool shown = false;     ///< a Progress lives, and no answer has begun
-  bool drawn = false;     ///< it stands on the screen
+  bool shown = false;  ///< a Progress lives, and no answer has begun
+  bool drawn = false;  ///< it stands on the screen
   std::string what;
   std::optional<double> share;
   std::chrono::steady_clock::time_point start;

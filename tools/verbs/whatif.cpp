@@ -80,7 +80,9 @@ int whatif_verb(const WhatifArguments& arguments) {
   for (const std::string& sentence : idle_keys(rows)) print_note(sentence);
   const auto feasible = std::ranges::count_if(rows, [](const WhatIfRow& row) { return row.infeasible.empty(); });
   if (feasible < std::ssize(rows) && !arguments.replan && !plan.order) {
-    print_note("each row kept the plan's layout and split but for the replicas: --replan searches the best layout of each row anew");
+    print_note(
+        "each row kept the plan's layout and split but for the replicas: --replan searches the best layout of each row "
+        "anew");
   }
   return feasible > 0 ? kDone : kInfeasible;
 }
