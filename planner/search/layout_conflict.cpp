@@ -99,6 +99,12 @@ bool cuts_output_layer(std::string_view schedule) {
   return entry != catalogue().end() && entry->shards;
 }
 
+/// True for a schedule of the catalogue that overlaps actions of a rank's stages, which gains on a single rank, too.
+bool overlaps_pairs(std::string_view schedule) {
+  const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
+  return entry != catalogue().end() && entry->pairs;
+}
+
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   if (cuts_output_layer(layout.schedule)) {
     return fmt::format(
@@ -113,7 +119,7 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
     return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline,
                        layout.chunks, stages, model.layers, most);
   }
-  if (layout.pipeline == 1 && layout.chunks > 1) {
+  if (layout.pipeline == 1 && layout.chunks > 1 && !overlaps_pairs(layout.schedule)) {
     return fmt::format("v={} interleaves the stages of several ranks, and pp=1 has one: give v=1 or a larger pp",
                        layout.chunks);
   }

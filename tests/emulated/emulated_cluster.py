@@ -10,23 +10,19 @@ Needs root, ip, tc and mpirun; skipped (77) with a reason where they are not the
 """
 
 import argparse
-import contextlib
 import datetime
 import json
 import os
 import pathlib
 import platform
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
+from emulated_network import BURST_KIB, cluster, mpirun, mpirun_command, mpirun_environment, require_means, run
+
 RANKS = 4
-NET = "10.77.0"
-BRIDGE = "plumb-br"
-BURST_KIB = 128
 LINKS = {"1 Gbit/s": (1000, 1.0), "200 Mbit/s": (200, 0.25)}  # rate in Mbit/s, MiB of a message
 SCHEDULES = {
     "gpipe": ("f=20,b=40", []),
@@ -35,71 +31,13 @@ SCHEDULES = {
     "zb-h1": ("f=20,i=20,w=20", []),
 }
 MICROBATCHES = 8
-
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(77)
-
-
-def run(*command, check=True):
-    return subprocess.run(command, check=check, capture_output=True, text=True)
-
-
-def remove_cluster():
-    for rank in range(RANKS):
-        run("ip", "netns", "del", f"plumb-r{rank}", check=False)
-        run("ip", "link", "del", f"plumb-v{rank}", check=False)
-    run("ip", "link", "del", BRIDGE, check=False)
-
-
-@contextlib.contextmanager
-def cluster(mbit):
-    remove_cluster()
-    try:
-        run("ip", "link", "add", BRIDGE, "type", "bridge")
-        run("ip", "addr", "add", f"{NET}.254/24", "dev", BRIDGE)
-        run("ip", "link", "set", BRIDGE, "up")
-        for rank in range(RANKS):
-            space, outside = f"plumb-r{rank}", f"plumb-v{rank}"
-            run("ip", "netns", "add", space)
-            run("ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", space)
-            run("ip", "link", "set", outside, "master", BRIDGE, "up")
-            run("ip", "-n", space, "addr", "add", f"{NET}.{rank + 1}/24", "dev", "eth0")
-            run("ip", "-n", space, "link", "set", "eth0", "up")
-            run("ip", "-n", space, "link", "set", "lo", "up")
-            run("ip", "netns", "exec", space, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit", "burst",
-                f"{BURST_KIB}kb", "latency", "500ms")
-            # A connection that has been idle keeps its speed, as between the machines of a training cluster.
-            run("ip", "netns", "exec", space, "sysctl", "-w", "net.ipv4.tcp_slow_start_after_idle=0")
-        yield
-    finally:
-        remove_cluster()
-
-
-def mpirun_environment():
-    return dict(os.environ, PMIX_MCA_ptl="tcp", PMIX_MCA_ptl_tcp_remote_connections="1", PMIX_MCA_ptl_tcp_if_include=f"{NET}.0/24")
-
-
-def mpirun_command(arguments):
-    network = f"{NET}.0/24"
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca",
-               "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
-    for rank in range(RANKS):
-        command += ([":"] if rank > 0 else []) + ["-n", "1", "ip", "netns", "exec", f"plumb-r{rank}", *arguments]
-    return command
-
-
-def mpirun(arguments):
-    return subprocess.run(mpirun_command(arguments), env=mpirun_environment(), capture_output=True, text=True, timeout=300)
+SOME_STEPS_BYTES = 16 << 20  # of rank 2, which sends 16 messages of 0.25 MiB a step
 
 
 def calibrated(plumb, folder):
     """Returns a file with the link between the first two ranks, and the file's document."""
     path = os.path.join(folder, "link.json")
-    result = mpirun([plumb, "calibrate", "--only", "transport", "-o", path])
-    if result.returncode != 0:
-        raise RuntimeError(result.stderr)
+    mpirun([plumb, "calibrate", "--only", "transport", "-o", path], RANKS)
     with open(path, encoding="utf-8") as file:
         return path, json.load(file)
 
@@ -107,24 +45,23 @@ def calibrated(plumb, folder):
 def measured(plumb, schedule, link, mib, steps):
     costs, numbers = SCHEDULES[schedule]
     costs += f",mib={mib},gb_per_s=1,unit=ms"  # the link sets the bandwidth
-    result = mpirun([plumb, "validate", "--backend", "timed", "--schedule", schedule, "-p", str(RANKS), "-m", str(MICROBATCHES),
-                   *numbers, "--costs", costs, "--link", link, "--steps", str(steps), "--json"])
-    if result.returncode != 0:
-        raise RuntimeError(result.stderr)
-    return json.loads(result.stdout)
+    return json.loads(mpirun([plumb, "validate", "--backend", "timed", "--schedule", schedule, "-p", str(RANKS), "-m",
+                              str(MICROBATCHES), *numbers, "--costs", costs, "--link", link, "--steps", str(steps), "--json"], RANKS))
 
 
 def cut_link(plumb, folder):
     """Rank 2's card goes down under way: the others must stop, say which rank waited for which, and leave their timelines."""
     trace = os.path.join(folder, "cut.json")
     watchdog_s, patience_s = 3, 40
-    process = subprocess.Popen(mpirun_command([plumb, "run", "--backend", "timed", "--schedule", "1f1b", "-p", str(RANKS), "-m", "8",
-                                               "--costs", "f=20,b=40,mib=0.25,gb_per_s=1,unit=ms", "--steps", "10000", "--watchdog",
-                                               str(watchdog_s), "--trace", trace]),
-                               env=mpirun_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(4)
-    if process.poll() is not None:
-        raise RuntimeError(f"the run to be cut ended before: {process.stderr.read()}")
+    command = mpirun_command([plumb, "run", "--backend", "timed", "--schedule", "1f1b", "-p", str(RANKS), "-m", "8", "--costs",
+                              "f=20,b=40,mib=0.25,gb_per_s=1,unit=ms", "--steps", "10000", "--watchdog", str(watchdog_s),
+                              "--trace", trace], RANKS)
+    process = subprocess.Popen(command, env=mpirun_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    sent = pathlib.Path("/sys/class/net/plumb-v2/statistics/rx_bytes")
+    while int(sent.read_text(encoding="utf-8")) < SOME_STEPS_BYTES:
+        if process.poll() is not None:
+            raise RuntimeError(f"the run to be cut ended before: {process.stderr.read()}")
+        time.sleep(0.1)
     run("ip", "link", "set", "plumb-v2", "down")
     start = time.monotonic()
     try:
@@ -144,23 +81,6 @@ def cut_link(plumb, folder):
     if not partial:
         raise RuntimeError(f"nothing is left of the interrupted step: {error}")
     return took, said[0], len(partial)
-
-
-def require_means():
-    for tool in ("ip", "tc", "mpirun"):
-        if shutil.which(tool) is None:
-            skip(f"there is no {tool}")
-    if os.geteuid() != 0:
-        skip("network namespaces need root")
-    try:
-        with cluster(1000):
-            trial = mpirun(["true"])
-            if trial.returncode != 0:
-                skip(f"mpirun does not start ranks in namespaces: {' '.join(trial.stderr.split())[:200]}")
-    except subprocess.TimeoutExpired:
-        skip("mpirun starts no ranks in namespaces")
-    except subprocess.CalledProcessError as error:
-        skip(f"network namespaces are not to be had: {error.stderr.strip()}")
 
 
 def table(rows):
@@ -198,21 +118,19 @@ def main():
     parser.add_argument("-o", "--output")
     parser.add_argument("--steps", type=int, default=5)
     arguments = parser.parse_args()
-    require_means()
     plumb = os.path.abspath(arguments.plumb)
-    if "MPI   built in" not in run(plumb, "--version").stdout:
-        skip("plumb was built without MPI")
+    require_means(plumb)
     rows, links = [], {}
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         for name, (mbit, mib) in LINKS.items():
-            with cluster(mbit):
+            with cluster(mbit, RANKS):
                 link, links[name] = calibrated(plumb, folder)
                 for schedule in SCHEDULES:
                     rows.append((name, schedule, measured(plumb, schedule, link, mib, arguments.steps)))
                     if rows[-1][2]["step_time"]["measured_s"] <= 0:
                         raise RuntimeError("nothing was measured")
-        with cluster(200):
+        with cluster(200, RANKS):
             took, said, partial = cut_link(plumb, folder)
     print(table(rows))
     print(link_table(links))

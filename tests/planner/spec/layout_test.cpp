@@ -97,6 +97,7 @@ TEST_CASE("a layout that cannot exist says why and what would") {
   CHECK(conflict("tp=3", 3).find("divide the 8 heads") != std::string::npos);
   CHECK(conflict("pp=4,v=3", 4).find("at most 8 stages") != std::string::npos);
   CHECK(conflict("pp=1,v=2", 1).find("pp=1") != std::string::npos);
+  CHECK(conflict("pp=1,v=2,schedule=dualpipev", 1) == "none");  // its pairs hide exchanges on a single rank, too
   CHECK(conflict("pp=2,group=2,schedule=1f1b", 2).find("schedule=interleaved") != std::string::npos);
   CHECK(conflict("dp=5", 5).find("global batch of 12") != std::string::npos);
   CHECK(conflict("sp=1", 1).find("sp=0") != std::string::npos);
