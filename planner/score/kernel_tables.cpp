@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/layer.h"
+#include "planner/score/known_pattern.h"
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
-#include "schedules/pattern.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -17,7 +17,8 @@ using nlohmann::json;
 
 /// Returns the positive whole number behind "NAME=" in a key such as "ng=20, M=1232, N=3072".
 std::optional<std::int64_t> number_in(const std::string& key, const std::string& name) {
-  const std::vector<std::string> match = Pattern("(?-i)(?:^|[ ,])" + name + "=([0-9]{1,15})(?:,|$)").groups_in(key);
+  const std::vector<std::string> match =
+      known_pattern("(?-i)(?:^|[ ,])" + name + "=([0-9]{1,15})(?:,|$)").groups_in(key);
   if (match.empty()) return std::nullopt;
   const std::int64_t value = std::stoll(match[1]);
   return value > 0 ? std::optional(value) : std::nullopt;

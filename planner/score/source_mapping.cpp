@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/score/known_pattern.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
-#include "schedules/pattern.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -34,7 +34,7 @@ void check_expression(StrictObject& object, std::string_view key, const std::str
 }
 
 bool found_in(const std::string& expression, const std::string& text) {
-  return Pattern(expression).found_in(text);
+  return known_pattern(expression).found_in(text);
 }
 
 Fields fields(StrictObject& object, std::string_view key) {
