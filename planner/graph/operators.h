@@ -11,7 +11,8 @@
 //   linear       out, bias true, activation none | relu | gelu, dropout 0, tied_to (the embedding whose table it reads)
 //   mlp          ffn;   experts  count, ffn, per_token 1 (with their router)
 //   embedding    vocab, hidden, tied_to;   positions  rows
-//   lstm         hidden, bidirectional false;   additive_attention (query, memory)  hidden, normalise true
+//   lstm, gru, rnn  hidden, bidirectional false, bias true
+//   additive_attention (query, memory)  hidden, normalise true
 //   attention (queries [, memory])  heads, head_size, causal false, bias true, fused true, relative_buckets 0
 //   matmul (a, b)  transpose false
 //   relu, gelu, tanh, sigmoid, swish, softmax, log_softmax;   dropout  rate;   add, multiply, concat

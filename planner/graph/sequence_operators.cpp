@@ -24,45 +24,80 @@ GraphKernel batched(std::int64_t count, std::int64_t rows, std::int64_t columns,
           .elements = static_cast<double>(count * (rows * depth + depth * columns + rows * columns))};
 }
 
-/// Long short-term memory (Hochreiter & Schmidhuber 1997), with two biases for each gate as cuDNN has them. The product
-/// of the inputs covers all tokens at once; a product [samples, h] x [h, 4h] follows for each token in turn.
-GraphNode lstm(const OperatorInputs& in) {
-  require_sequence(in, 0, "lstm");
+/// A recurrent layer: the gates of a token's cell, what a cell remembers besides its output, and what its backward needs
+/// of a gate beyond its value.
+struct Cell {
+  std::string_view name;
+  std::int64_t gates;
+  std::int64_t memories = 0;  ///< [channels] of a token, beside the output
+  std::int64_t parts = 0;  ///< [channels] of a token: a gate's recurrent product apart, which another gate multiplies
+};
+
+/// Long short-term memory (Hochreiter & Schmidhuber 1997), gated recurrent units (Cho et al. 2014; the reset gate
+/// multiplies the recurrent product, as cuDNN has it), and Elman's network (1990).
+constexpr Cell kLstm = {.name = "lstm", .gates = 4, .memories = 1};
+constexpr Cell kGru = {.name = "gru", .gates = 3, .parts = 1};
+constexpr Cell kRnn = {.name = "rnn", .gates = 1};
+
+/// A recurrent layer with two biases for each gate, as cuDNN has them. The product of the inputs covers all tokens at
+/// once; a product [samples, h] x [h, gates h] follows for each token in turn.
+GraphNode recurrent(const OperatorInputs& in, const Cell& cell) {
+  require_sequence(in, 0, cell.name);
   const std::int64_t tokens = in.shape()[0], channels = in.shape()[1];
   const std::int64_t hidden = in.attributes.positive_integer("hidden");
   const int directions = in.attributes.boolean_or("bidirectional", false) ? 2 : 1;
+  const bool bias = in.attributes.boolean_or("bias", true);
+  const std::int64_t gates = cell.gates * hidden;
   GraphNode node{.shape = {tokens, directions * hidden}};
   for (int direction = 0; direction < directions; ++direction) {
-    node.parameters.push_back({"input.weight", {4 * hidden, channels}});
-    node.parameters.push_back({"recurrent.weight", {4 * hidden, hidden}});
-    node.parameters.push_back({"input.bias", {4 * hidden}});
-    node.parameters.push_back({"recurrent.bias", {4 * hidden}});
-    add_product(node, tokens, 4 * hidden, channels);
+    node.parameters.push_back({"input.weight", {gates, channels}});
+    node.parameters.push_back({"recurrent.weight", {gates, hidden}});
+    if (bias) node.parameters.push_back({"input.bias", {gates}});
+    if (bias) node.parameters.push_back({"recurrent.bias", {gates}});
+    add_product(node, tokens, gates, channels);
     GraphKernel step{.kind = GraphKernel::Kind::kProduct,
                      .rows = 1,
-                     .columns = 4 * hidden,
+                     .columns = gates,
                      .depth = hidden,
-                     .elements = static_cast<double>(5 * hidden),
-                     .fixed_elements = static_cast<double>(4 * hidden * hidden),
+                     .elements = static_cast<double>(gates + hidden),
+                     .fixed_elements = static_cast<double>(gates * hidden),
                      .repeats = tokens};
     node.forward.push_back(step);
     std::swap(step.columns, step.depth);
     node.input_grad.insert(node.input_grad.end() - 1, step);
     node.weight_grad.push_back({.kind = GraphKernel::Kind::kProduct,
-                                .rows = 4 * hidden,
+                                .rows = gates,
                                 .columns = hidden,
                                 .depth = tokens,
                                 .grows = GraphKernel::Grows::kDepth,
-                                .elements = static_cast<double>(5 * tokens * hidden),
-                                .fixed_elements = static_cast<double>(8 * hidden * hidden)});
-    node.forward.push_back(traffic(static_cast<double>(10 * tokens * hidden)));  // gates, cell and output
-    node.input_grad.push_back(traffic(static_cast<double>(14 * tokens * hidden)));
+                                .elements = static_cast<double>(tokens * (gates + hidden)),
+                                .fixed_elements = static_cast<double>(2 * gates * hidden)});
+    // Forward reads both products of a gate and writes what is kept; backward reads that and the output's gradient, and
+    // writes the gradients of the gates' sums.
+    const std::int64_t kept = gates + (cell.memories + cell.parts) * hidden;
+    node.forward.push_back(traffic(static_cast<double>(tokens * (gates + kept + hidden))));
+    node.input_grad.push_back(traffic(static_cast<double>(tokens * (2 * gates + kept + hidden))));
   }
   node.saves_input = {true};
   node.saves_output = true;
-  node.own.push_back({.name = "gates", .elements = directions * 4 * tokens * hidden, .needed_by_weight_grad = true});
-  node.own.push_back({.name = "cells", .elements = directions * tokens * hidden});
+  node.own.push_back({.name = "gates", .elements = directions * tokens * gates, .needed_by_weight_grad = true});
+  if (cell.memories > 0)
+    node.own.push_back({.name = "cells", .elements = directions * tokens * cell.memories * hidden});
+  if (cell.parts > 0)
+    node.own.push_back({.name = "recurrent parts", .elements = directions * tokens * cell.parts * hidden});
   return node;
+}
+
+GraphNode lstm(const OperatorInputs& in) {
+  return recurrent(in, kLstm);
+}
+
+GraphNode gru(const OperatorInputs& in) {
+  return recurrent(in, kGru);
+}
+
+GraphNode rnn(const OperatorInputs& in) {
+  return recurrent(in, kRnn);
 }
 
 /// Softmax attention with its four projections (Vaswani et al. 2017). Keys and values come from the second input where
@@ -188,8 +223,10 @@ GraphNode matmul(const OperatorInputs& in) {
 const std::vector<Operator>& sequence_operators() {
   static const std::vector<Operator> kOperators = {{"additive_attention", 2, 2, additive_attention},
                                                    {"attention", 1, 2, attention},
+                                                   {"gru", 1, 1, gru},
                                                    {"lstm", 1, 1, lstm},
-                                                   {"matmul", 2, 2, matmul}};
+                                                   {"matmul", 2, 2, matmul},
+                                                   {"rnn", 1, 1, rnn}};
   return kOperators;
 }
 

@@ -116,6 +116,7 @@ class Import {
       return;
     }
     const OnnxStep step{.node = node, .outputs = outputs, .inputs = std::move(inputs), .place = place};
+    if (recurrent_layers(step, writer_)) return;
     const bool written = image_layers(step, writer_) || product_layers(step, writer_) ||
                          elementwise_layers(step, writer_) || view_layers(step, writer_);
     any_function(step, writer_, written ? 1 : 0);

@@ -24,6 +24,7 @@ struct OnnxStep {
 bool image_layers(const OnnxStep& step, LayerWriter& writer);        ///< convolution, pooling, batch norm
 bool product_layers(const OnnxStep& step, LayerWriter& writer);      ///< MatMul, Gemm, Einsum, a table of embeddings
 bool elementwise_layers(const OnnxStep& step, LayerWriter& writer);  ///< activations, sums, row norms
+bool recurrent_layers(const OnnxStep& step, LayerWriter& writer);    ///< LSTM, GRU, RNN, with all of their outputs
 bool view_layers(const OnnxStep& step, LayerWriter& writer);         ///< Reshape and its like
 
 /// Writes the outputs from `first` on as functions that memory bounds; of those behind the first, what is read.

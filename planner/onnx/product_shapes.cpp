@@ -70,6 +70,22 @@ OnnxShapes einsum(const ShapeCall& call) {
   return one_shape(found->shape);
 }
 
+/// LSTM, GRU and RNN: all outputs, the last one, and an LSTM's last cell. Batches stand behind the tokens, unless `layout`
+/// is 1.
+OnnxShapes recurrent(const ShapeCall& call) {
+  require_rank(call, 3, "sequence of vectors");
+  const TensorShape &x = call.shape(0), &recurrence = call.shape(2);
+  if (recurrence.size() != 3 || call.shape(1).size() != 3 || call.shape(1)[2] != x[2])
+    call.fail(fmt::format("weights {} and {} do not fit the sequence {}", to_text(call.shape(1)), to_text(recurrence),
+                          to_text(x)));
+  const std::int64_t directions = recurrence[0], hidden = recurrence[2];
+  const bool batch_first = call.node.integer_or("layout", 0) != 0;
+  const TensorShape all =
+      batch_first ? TensorShape{x[0], x[1], directions, hidden} : TensorShape{x[0], directions, x[1], hidden};
+  const TensorShape last = batch_first ? TensorShape{x[0], directions, hidden} : TensorShape{directions, x[1], hidden};
+  return std::vector<TensorShape>{all, last, last};
+}
+
 }  // namespace
 
 const ShapeRules& product_shapes() {
@@ -81,7 +97,10 @@ const ShapeRules& product_shapes() {
                                     {"GlobalMaxPool", global_pooling},
                                     {"MatMul", matmul},
                                     {"Gemm", gemm},
-                                    {"Einsum", einsum}};
+                                    {"Einsum", einsum},
+                                    {"LSTM", recurrent},
+                                    {"GRU", recurrent},
+                                    {"RNN", recurrent}};
   return kRules;
 }
 

@@ -82,6 +82,29 @@ TEST_CASE("an LSTM has the parameters of torch.nn.LSTM, in both directions twice
   CHECK(forward_flops(both) == 2.0 * 50 * 2 * (4 * 1024 * 2048));
 }
 
+TEST_CASE("a GRU has three gates of torch.nn.GRU, and an Elman network one of torch.nn.RNN") {
+  const auto layer = [](const char* op, const char* more = "") {
+    return made("[50, 300]", fmt::format(R"({{"op": "{}", "hidden": 200{}}})", op, more));
+  };
+  CHECK(parameter_count(layer("gru")) == 3 * 200 * (300 + 200 + 2));
+  CHECK(parameter_count(layer("rnn")) == 200 * (300 + 200 + 2));
+  CHECK(parameter_count(layer("gru", R"(, "bias": false)")) == 3 * 200 * (300 + 200));
+  for (const auto& [op, gates] : {std::pair{"gru", 3.0}, std::pair{"rnn", 1.0}}) {
+    CHECK(forward_flops(layer(op)) == 2 * 50 * gates * 200 * (300 + 200));
+    CHECK(layer(op).shape == TensorShape{50, 200});
+  }
+  // Tensors of [tokens, h] that backward reads, beside input and output: an LSTM's gates and cells, a GRU's gates and the
+  // product that its reset gate multiplies, the sum of an Elman network.
+  const auto kept = [&](const char* op) {
+    std::int64_t sum = 0;
+    for (const OwnTensor& tensor : layer(op).own) sum += tensor.elements;
+    return sum;
+  };
+  CHECK(kept("lstm") == 5 * 50 * 200);
+  CHECK(kept("gru") == 4 * 50 * 200);
+  CHECK(kept("rnn") == 50 * 200);
+}
+
 TEST_CASE("attention's products are four projections, and queries with keys and values") {
   const auto flops = [](const std::string& more) {
     return forward_flops(made("[16, 64]", fmt::format(R"({{"op": "attention", "heads": 4{}}})", more)));

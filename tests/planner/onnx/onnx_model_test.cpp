@@ -118,6 +118,45 @@ TEST_CASE("an einsum has the FLOPs of its product") {
   CHECK(forward_flops(nodes) == 2.0 * 4 * 32 * 24 * 16);
 }
 
+TEST_CASE("a recurrent layer of ONNX has the FLOPs, weights and kernels of the layer graph's") {
+  OnnxWriter onnx;
+  const auto recurrent = [&](const std::string& op, const std::string& name, const std::string& from,
+                             std::int64_t gates, std::int64_t in, std::int64_t hidden, std::int64_t directions) {
+    const std::int64_t rows = gates * hidden;
+    return onnx.node(
+        op, name,
+        {from, onnx.weight(name + ".w", {directions, rows, in}), onnx.weight(name + ".r", {directions, rows, hidden}),
+         onnx.weight(name + ".b", {directions, 2 * rows})});
+  };
+  const std::string ids = onnx.input("tokens", {20}, OnnxWriter::kInt64);
+  const std::string x = onnx.node("Gather", "words", {onnx.weight("table", {100, 8}), ids});
+  const std::string turned = onnx.node("Transpose", "turned", {x}, {{"perm", {1, 0, 2}}});
+  const std::string both = recurrent("LSTM", "lstm", turned, 4, 8, 16, 2);
+  const std::string joined = onnx.node("Transpose", "joined", {both}, {{"perm", {0, 2, 1, 3}}});
+  const std::string flat = onnx.node("Reshape", "flat", {joined, onnx.integers("rows", {20, 1, 32})});
+  recurrent("GRU", "gru", flat, 3, 32, 24, 1);
+  onnx.graph.mutable_node(onnx.graph.node_size() - 1)->add_output("gru.state");
+  onnx.output(onnx.node("Gemm", "head",
+                        {onnx.node("Reshape", "state", {"gru.state", onnx.integers("vector", {1, 24})}),
+                         onnx.weight("v", {24, 10}), onnx.weight("c", {10})}));
+  const std::vector<GraphNode> nodes = nodes_of(onnx.bytes());
+  const std::vector<GraphNode> graph = graph_of(R"({"name": "reader", "nodes": [
+    {"name": "tokens", "op": "input", "tokens": 20},
+    {"op": "embedding", "vocab": 100, "hidden": 8},
+    {"name": "lstm", "op": "lstm", "hidden": 16, "bidirectional": true},
+    {"name": "gru", "op": "gru", "hidden": 24},
+    {"name": "state", "op": "tensor_function", "shape": [24], "keeps": "nothing"},
+    {"op": "linear", "out": 10}, {"op": "loss"}]})");
+  CHECK(forward_flops(nodes) == forward_flops(graph));
+  CHECK(parameter_count(nodes) == parameter_count(graph));
+  for (const char* name : {"lstm", "gru"}) {
+    CHECK(named(nodes, name).forward == named(graph, name).forward);
+    CHECK(named(nodes, name).input_grad == named(graph, name).input_grad);
+    CHECK(named(nodes, name).weight_grad == named(graph, name).weight_grad);
+    CHECK(named(nodes, name).shape == named(graph, name).shape);
+  }
+}
+
 TEST_CASE("an operator that is not known is priced by its bytes, and said") {
   OnnxWriter onnx;
   onnx.output(onnx.node("NewNorm", "new", {onnx.input("x", {32, 16}), onnx.weight("w", {16})}));

@@ -62,6 +62,8 @@ TEST_CASE("each operator has the shape that ONNX's specification gives") {
       {"ReduceMean", {numbers({2, 3, 4})}, {{"axes", {-1}}}, {{"keepdims", 0}}, {2, 3}},
       {"Pad", {numbers({2, 3}), integers({0, 1, 0, 2})}, {}, {}, {2, 6}},
       {"Tile", {numbers({2, 3}), integers({1, 4})}, {}, {}, {2, 12}},
+      {"LSTM", {numbers({20, 1, 8}), numbers({2, 64, 8}), numbers({2, 64, 16})}, {}, {}, {20, 2, 1, 16}},
+      {"GRU", {numbers({3, 20, 8}), numbers({1, 48, 8}), numbers({1, 48, 16})}, {}, {{"layout", 1}}, {3, 20, 1, 16}},
       {"Softmax", {numbers({2, 3})}, {}, {{"axis", -1}}, {2, 3}}};
   for (const Rule& rule : rules) {
     CAPTURE(rule.op);
