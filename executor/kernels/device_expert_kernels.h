@@ -47,9 +47,11 @@ struct BalanceScale {
   const float* loss_scale = nullptr;
 };
 
-/// Sizes of WeighPicks (kernels/simt/experts/expert_routes.h).
+/// Sizes of WeighPicks (kernels/simt/experts/expert_routes.h), and the biases of the experts' outputs.
 struct WeighedPicks {
   std::int64_t picks = 0, ffn = 0, hidden = 0;
+  const void* biases = nullptr;  ///< [E, h] as they are stored; null: there are none
+  ExpertRows rows;               ///< rows of the experts that have them
 };
 
 class DeviceExpertKernels {
@@ -61,6 +63,10 @@ class DeviceExpertKernels {
   virtual void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) = 0;
   virtual void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) = 0;
   virtual void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) = 0;
+
+  /// Adds a bias [E] to scores, or adds up its gradient.
+  virtual void router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) = 0;
+  virtual void router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) = 0;
 
   /// Turns scores into probabilities and writes all of `routes`.
   virtual void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
@@ -101,6 +107,9 @@ class DeviceExpertKernels {
                                   std::int64_t in, std::int64_t out) = 0;
   virtual void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows,
                                    std::int64_t out, std::int64_t in) = 0;
+  /// Add the bias of a row's expert, or add up its gradient. y, dy: stored [R, C]; biases: stored [E, C]; dbiases: [E, C]
+  virtual void experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) = 0;
+  virtual void experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) = 0;
 };
 
 }}  // namespace plumb::executor

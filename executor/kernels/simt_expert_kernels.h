@@ -9,6 +9,7 @@
 #include "executor/kernels/device_kernels.h"
 #include "kernels/simt/copy_columns.h"
 #include "kernels/simt/copy_rows.h"
+#include "kernels/simt/experts/expert_bias.h"
 #include "kernels/simt/experts/router.h"
 #include "kernels/simt/experts/warp_expert_products.h"
 
@@ -107,10 +108,10 @@ class SimtExpertKernels : public DeviceKernels {
   }
   void weigh_picks(float* weight_gradients, void* activation_gradient, void* output_gradient, const void* activation,
                    const DeviceRoutes& routes, const WeighedPicks& size) override {
-    launcher_.launch(
-        simt::WeighPicks<S>{weight_gradients, stored(activation_gradient), stored(output_gradient), stored(activation),
-                            routes.weights, routes.places, size.picks, size.ffn, size.hidden},
-        size.picks, kRowLanes);
+    launcher_.launch(simt::WeighPicks<S>{weight_gradients, stored(activation_gradient), stored(output_gradient),
+                                         stored(activation), routes.weights, routes.places, size.picks, size.ffn,
+                                         size.hidden, stored(size.biases), size.rows},
+                     size.picks, kRowLanes);
   }
 
   void experts_forward(void* y, const void* x, const void* weights, const ExpertRows& rows, std::int64_t out,
@@ -125,6 +126,13 @@ class SimtExpertKernels : public DeviceKernels {
                            std::int64_t in) override {
     if (warp_product<simt::ExpertForm::kWeightGrad>(dweights, stored(dy), stored(x), rows, in, out)) return;
     launch_weights(simt::ExpertWeightGrad<S, S>{dweights, stored(dy), stored(x), rows, out, in});
+  }
+  void experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) override {
+    launcher_.launch(simt::ExpertBiasForward<S>{stored(y), stored(biases), rows, columns}, rows.rows, kRowLanes);
+  }
+  void experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) override {
+    launcher_.launch(simt::ExpertBiasBackward<S>{dbiases, stored(dy), rows, columns},
+                     rows.experts * simt::parts_of(columns, kSumColumns), kRowLanes);
   }
 
  protected:

@@ -7,6 +7,7 @@
 #include "kernels/simt/copy_rows.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
+#include "kernels/simt/experts/expert_bias.h"
 #include "kernels/simt/experts/router.h"
 #include "kernels/simt/images/patches.h"
 #include "kernels/simt/images/pooling.h"
@@ -58,6 +59,8 @@ namespace plumb { inline namespace kernels { namespace cuda {
   PLUMB_INSTANTIATE(simt::CopyColumns<S>);               \
   PLUMB_INSTANTIATE(simt::PlaceRows<S>);                 \
   PLUMB_INSTANTIATE(simt::SumPlacedRows<S>);             \
+  PLUMB_INSTANTIATE(simt::ExpertBiasForward<S>);         \
+  PLUMB_INSTANTIATE(simt::ExpertBiasBackward<S>);        \
   PLUMB_INSTANTIATE(simt::SumOfSquares<S>);              \
   PLUMB_INSTANTIATE(simt::CausalConvolutionForward<S>);  \
   PLUMB_INSTANTIATE(simt::CausalConvolutionBackward<S>); \

@@ -94,6 +94,8 @@ class CallRecorder final : public DeviceKernels {
   void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;
   void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override;
   void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
+  void router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) override;
+  void router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) override;
   void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
   void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override;
@@ -119,6 +121,8 @@ class CallRecorder final : public DeviceKernels {
                           std::int64_t out) override;
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override;
+  void experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) override;
+  void experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) override;
 
   // Attention and context groups (recorded_context_calls.cpp).
   void split_heads(void* blocks, const void* rows, const HeadShares& size) override;

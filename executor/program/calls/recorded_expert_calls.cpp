@@ -16,6 +16,14 @@ void CallRecorder::router_weight_grad(float* dweight, const float* dscores, cons
   add([=](DeviceKernels& kernels) { kernels.router_weight_grad(dweight, dscores, x, size); });
 }
 
+void CallRecorder::router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) {
+  add([=](DeviceKernels& kernels) { kernels.router_bias_forward(scores, bias, tokens, experts); });
+}
+
+void CallRecorder::router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) {
+  add([=](DeviceKernels& kernels) { kernels.router_bias_backward(dbias, dscores, tokens, experts); });
+}
+
 void CallRecorder::route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) {
   add([=](DeviceKernels& kernels) { kernels.route(scores, routes, size, renormalised); });
 }
@@ -91,6 +99,14 @@ void CallRecorder::experts_input_grad(void* dx, const void* dy, const void* weig
 void CallRecorder::experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows,
                                        std::int64_t out, std::int64_t in) {
   add([=](DeviceKernels& kernels) { kernels.experts_weight_grad(dweights, dy, x, rows, out, in); });
+}
+
+void CallRecorder::experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.experts_bias_forward(y, biases, rows, columns); });
+}
+
+void CallRecorder::experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.experts_bias_backward(dbiases, dy, rows, columns); });
 }
 
 }}  // namespace plumb::executor

@@ -132,6 +132,12 @@ class NotedKernels final : public DeviceKernels {
   void router_weight_grad(float*, const float*, const void*, const RouterProduct& size) override {
     router(size, GemmForm::kWeightGrad);
   }
+  void router_bias_forward(float*, const float*, std::int64_t tokens, std::int64_t experts) override {
+    add(KernelKind::kBiasForward, {tokens, experts});
+  }
+  void router_bias_backward(float*, const float*, std::int64_t tokens, std::int64_t experts) override {
+    add(KernelKind::kBiasBackward, {tokens, experts});
+  }
   void route(float*, const DeviceRoutes&, const PickRouting& size, bool) override {
     add(KernelKind::kRouter, {size.tokens(), size.experts, size.picks});
   }
@@ -181,6 +187,12 @@ class NotedKernels final : public DeviceKernels {
   void experts_weight_grad(float*, const void*, const void*, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override {
     experts({out, in, each(rows), rows.experts, 0}, GemmForm::kWeightGrad);
+  }
+  void experts_bias_forward(void*, const void*, const ExpertRows& rows, std::int64_t columns) override {
+    add(KernelKind::kBiasForward, {rows.rows, columns});
+  }
+  void experts_bias_backward(float*, const void*, const ExpertRows& rows, std::int64_t columns) override {
+    add(KernelKind::kBiasBackward, {rows.rows, columns});
   }
 
   void split_heads(void*, const void*, const HeadShares&) override { other("split_heads", {}); }
