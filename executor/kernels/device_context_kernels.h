@@ -19,6 +19,10 @@ struct AttentionOperands {
   const void* keys_values = nullptr;
   AttentionBlock block;
   const StepNumbers* numbers = nullptr;  ///< the replay that draws dropout's mask; null: its key's
+  /// [a] scores that join each row's softmax in its last block, and their gradients, which that block's backward adds to
+  /// once; null: none
+  const float* sinks = nullptr;
+  float* dsinks = nullptr;
 };
 
 class DeviceContextKernels {

@@ -47,6 +47,26 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   }
   void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
                           const void* output, const float* log_sum_exp, const AttentionOperands& of) override {
+    gradients_of_attention(dqkv, gradients, sums, products, doutput, output, log_sum_exp, of);
+    if (of.dsinks == nullptr) return;
+    const AttentionSize& size = of.block.size;
+    launcher_.launch(simt::SinkGradient{of.dsinks, of.sinks, log_sum_exp, products, size}, size.heads, kSinkLanes);
+  }
+
+ protected:
+  using Experts::launcher_;
+  using Experts::stored;
+
+ private:
+  static constexpr int kAttentionLanes = 128;  // keys of a tile
+  static constexpr int kSinkLanes = 256;
+
+  static simt::AttentionView<S> view_of(const AttentionOperands& of) {
+    return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers, of.sinks};
+  }
+
+  void gradients_of_attention(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                              const void* output, const float* log_sum_exp, const AttentionOperands& of) {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
     if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
@@ -63,17 +83,6 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
     launcher_.launch(
         simt::AttentionKeyValueGradient<S>{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view},
         size.batch * size.kv_heads * view.block.keys_seen(), kAttentionLanes);
-  }
-
- protected:
-  using Experts::launcher_;
-  using Experts::stored;
-
- private:
-  static constexpr int kAttentionLanes = 128;  // keys of a tile
-
-  static simt::AttentionView<S> view_of(const AttentionOperands& of) {
-    return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers};
   }
 };
 

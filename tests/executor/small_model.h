@@ -155,14 +155,6 @@ inline std::vector<Layer> sink_model(int blocks = 4) {
   return model;
 }
 
-/// Returns the model without sinks: with biases of routers and of experts alone.
-inline std::vector<Layer> biased_expert_model(int blocks = 4) {
-  std::vector<Layer> model = sink_model(blocks);
-  for (Layer& layer : model)
-    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->sinks = false;
-  return model;
-}
-
 inline std::vector<Layer> shared_expert_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16, .positions = 16}};
   model.insert(model.end(), static_cast<std::size_t>(blocks), shared_expert_block());

@@ -43,6 +43,7 @@ class RingAttention {
 
   template <class Visit>
   void for_each_piece(const AttentionSize& size, int step, Visit visit) const;
+  AttentionOperands operands_in(const StepCall& of, const Piece& piece, const std::byte* keys_values) const;
   void keep(const StepCall& of) const;
   template <class Attend>
   void pass_round(const StepCall& of, Attend attend) const;

@@ -12,8 +12,9 @@ namespace plumb { inline namespace executor {
 
 class SliceAttention {
  public:
-  /// `size` is that of the slice. Adds the bytes that sequences keep to `bytes`.
-  SliceAttention(const AttentionSize& size, const DeviceSeat& seat, std::int64_t element_bytes,
+  /// `size` is that of the slice, and `first_sink` the number of its first head among the tensor rank's. Adds the bytes
+  /// that sequences keep to `bytes`.
+  SliceAttention(const AttentionSize& size, std::int64_t first_sink, const DeviceSeat& seat, std::int64_t element_bytes,
                  DeviceLayerBytes& bytes);
 
   /// Enqueues a step of attention. `size` is the constructor's, with the micro-batch's dropout. In the backward the
@@ -35,6 +36,7 @@ class SliceAttention {
   }
 
   AttentionSize size_;
+  std::int64_t first_sink_;
   std::int64_t whole_;  // s
   TokenRange tokens_;
   std::int64_t element_bytes_;

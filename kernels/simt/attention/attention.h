@@ -8,7 +8,7 @@
 // A block takes a row (of one head). Its lanes divide the tile's keys for the scores, then the channels for the sums.
 // All products are in fp32 on the vector units, which is slow but right for every size up to kLargestHead.
 
-#include "kernels/simt/attention/attention_view.h"
+#include "kernels/simt/attention/sinks.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -106,9 +106,14 @@ struct AttentionForward {
         add_weighted_rows(thread, part, shrink, kept, smaller(end - tile, thread.lanes()), size.head_size,
                           [&](std::int64_t i) { return values + (tile + i) * width; });
       }
-      const MergedSoftmax merged = merged_softmax(before, largest, total);
-      // Without a key there is no barrier between reading it and here, nor anything to write.
-      if (thread.lane() == 0 && (total != 0 || block.is_first)) log_sum_exp[statistic] = merged.log_sum_exp;
+      MergedSoftmax merged = merged_softmax(before, largest, total);
+      const bool has_sink = of.sinks != nullptr && output != nullptr;
+      if (has_sink) {
+        merged = with_sink(merged, of.sinks[head]);
+        thread.sync();  // since every lane has read what was there before
+      }
+      // Without a key or a sink there is no barrier between reading it and here, nor anything to write.
+      if (thread.lane() == 0 && (total != 0 || block.is_first || has_sink)) log_sum_exp[statistic] = merged.log_sum_exp;
       const std::int64_t at = of.output(batch, row, head);
       end_row(thread, end_at(at), part, merged.keep, merged.add, size.head_size);
     });

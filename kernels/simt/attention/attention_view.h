@@ -90,6 +90,8 @@ struct AttentionView {
   const S* keys_values = nullptr;  ///< [b*K, 2k*d]; null: those in qkv
   AttentionBlock block;
   const StepNumbers* numbers = nullptr;  ///< step of dropout; null: its key's step counts
+  /// [a] scores that take part in the softmax of each row of a head, from the last block on (sinks.h); null: none
+  const float* sinks = nullptr;
 
   PLUMB_SIMT const AttentionSize& size() const { return block.size; }
   PLUMB_SIMT float scale() const { return 1.0F / sqrtf(static_cast<float>(size().head_size)); }

@@ -8,7 +8,7 @@
 // It is tested on the host, lane by lane (kernels/simt/warp.h). kernels/simt/attention/warp_attention_backward.h has
 // the backward.
 
-#include "kernels/simt/attention/attention_view.h"
+#include "kernels/simt/attention/sinks.h"
 #include "kernels/simt/exponential.h"
 #include "kernels/simt/warp_tiles.h"
 
@@ -321,9 +321,9 @@ struct WarpAttentionForward {
       warp.each_lane([&](int lane) {
         const int query = first_query + (warp.index() * kRowTiles + r) * 16 + row_of_sum(lane, 2 * half);
         if (query >= of.size().sequence) return;
-        const MergedSoftmax merged =
-            merged_softmax(before.log_sum_exp[r][half].of(lane), own.largest[r][half].of(lane) * of.scale(),
-                           own.total[r][half].of(lane));
+        MergedSoftmax merged = merged_softmax(before.log_sum_exp[r][half].of(lane),
+                                              own.largest[r][half].of(lane) * of.scale(), own.total[r][half].of(lane));
+        if (of.sinks != nullptr && output != nullptr) merged = with_sink(merged, of.sinks[item.head]);
         const std::int64_t at = of.output(item.batch, query, item.head);
         const RowEnd<S> end{output == nullptr ? nullptr : output + at, sums == nullptr ? nullptr : sums + at,
                             !of.block.is_first};

@@ -30,6 +30,13 @@ AttentionSize attention_size(KernelOperands& with) {
   return size;
 }
 
+/// Adds sinks to some.
+void add_sinks(KernelOperands& with, AttentionOperands& of) {
+  if (with.coin()) return;
+  of.sinks = with.floats(of.block.size.heads, 2);
+  of.dsinks = with.floats(of.block.size.heads);
+}
+
 CaseCall whole(KernelOperands& with, double dropout) {
   AttentionSize size = attention_size(with);
   size.dropout = {.probability = dropout, .key = {.seed = with.word()}, .first_sample = 3, .first_head = 2};
@@ -38,8 +45,9 @@ CaseCall whole(KernelOperands& with, double dropout) {
   float *log_sum_exp = with.float_room(statistics(size)), *products = with.float_room(statistics(size));
   const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * query_width(size));
   const StepNumbers* numbers = dropout > 0 ? with.numbers({.replay = with.word()}) : nullptr;
+  AttentionOperands of{.qkv = qkv, .block = block_of_whole(size), .numbers = numbers};
+  add_sinks(with, of);
   return [=](DeviceKernels& kernels) {
-    const AttentionOperands of{.qkv = qkv, .block = block_of_whole(size), .numbers = numbers};
     kernels.attention_forward(output, nullptr, log_sum_exp, of);
     kernels.attention_backward(dqkv, nullptr, nullptr, products, doutput, output, log_sum_exp, of);
   };
@@ -75,6 +83,7 @@ CaseCall ring(KernelOperands& with, double dropout) {
                  .block = {.size = size, .queries = own, .keys = i == 0 ? own : other, .is_first = i == 0}};
     gradients[i] = with.floats(tokens * key_value_width(size));
   }
+  add_sinks(with, blocks[1]);
   return [=](DeviceKernels& kernels) {
     kernels.attention_forward(nullptr, sums, log_sum_exp, blocks[0]);
     kernels.attention_forward(output, sums, log_sum_exp, blocks[1]);
@@ -100,9 +109,10 @@ CaseCall slices(KernelOperands& with) {
   float *log_sum_exp = with.float_room(rows), *products = with.float_room(rows);
   float* gradients = with.floats(tokens_of(size) * key_value_width(size));
   const void* doutput = with.stored(tokens * query_width(size));
-  const AttentionOperands of{.qkv = with.stored(tokens * width, 2),
-                             .keys_values = with.stored(tokens_of(size) * key_value_width(size), 2),
-                             .block = block_of_slice(slice)};
+  AttentionOperands of{.qkv = with.stored(tokens * width, 2),
+                       .keys_values = with.stored(tokens_of(size) * key_value_width(size), 2),
+                       .block = block_of_slice(slice)};
+  add_sinks(with, of);
   return [=](DeviceKernels& kernels) {
     kernels.attention_forward(output, nullptr, log_sum_exp, of);
     kernels.attention_backward(dqkv, gradients, nullptr, products, doutput, output, log_sum_exp, of);

@@ -56,6 +56,26 @@ TEST_CASE("context ranks on a device train as the CPU's, by all-to-all and by th
     }
 }
 
+TEST_CASE("sinks go with context ranks, tensor ranks and slices on a device, as on the CPU") {
+  std::vector<Layer> model = with_heads(llama_model(2), 3);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) {
+      block->sinks = true;
+      block->kv_heads = 4;
+    }
+  for (const ContextAttention attention : kBothAttentions)
+    for (const int tensor : {1, 2}) {
+      CAPTURE(static_cast<int>(attention));
+      CAPTURE(tensor);
+      RunSpec spec = shared(model, "1f1b", {.tensor = tensor, .context = 2}, attention);
+      spec.steps = 3;
+      check_beside_cpu_in_any_order(spec);
+      spec.schedule =
+          lower(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2}), {.data = {.enabled = true}});
+      check_beside_cpu(spec);
+    }
+}
+
 TEST_CASE("four of them too, with one sequence and with two") {
   std::vector<Layer> model = with_heads(gpt_model());
   for (Layer& layer : model)

@@ -192,7 +192,7 @@ TEST_CASE("a device refuses experts that not all tensor ranks share, which the c
 }
 
 TEST_CASE("biases of routers and of experts give the cpu's losses and gradients, in every layout and any order") {
-  const std::vector<Layer> model = biased_expert_model(2);
+  const std::vector<Layer> model = sink_model(2);
   check_beside_cpu_in_any_order(routing(model, "zb-h1"));
   for (const bool divides_rows : {false, true}) {
     RunSpec spec = routing(model, "1f1b");
@@ -212,7 +212,7 @@ TEST_CASE("biases of routers and of experts give the cpu's losses and gradients,
 }
 
 TEST_CASE("biases of experts are updated as vectors, in 16 bits with an optimizer on the host, and by Adafactor") {
-  const std::vector<Layer> model = biased_expert_model(2);
+  const std::vector<Layer> model = sink_model(2);
   RunSpec spec = routing(model, "1f1b");
   spec.half = HalfFormat::kBf16;
   check_beside_cpu(spec, 2e-2);
@@ -222,12 +222,6 @@ TEST_CASE("biases of experts are updated as vectors, in 16 bits with an optimize
   RunSpec factored = routing(model, "1f1b");
   factored.optimizer = Adafactor{.learning_rate = 1e-2F};
   check_beside_cpu(factored);
-}
-
-TEST_CASE("a device refuses sinks, which the cpu runs") {
-  const RunSpec spec = one_rank(sink_model(1), 1);
-  CHECK(run(spec).losses.size() == static_cast<std::size_t>(spec.steps));
-  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("sinks"), SpecError);
 }
 
 }  // namespace plumb::test
