@@ -16,7 +16,8 @@ AttentionStep::AttentionStep(const PlacedProgram& program, DeviceLayerBytes& byt
            .heads = block.heads,
            .kv_heads = block.kv_heads,
            .head_size = block.head_size,
-           .window = block.window};
+           .window = block.window,
+           .softcap = static_cast<float>(block.attention_softcap)};
   dropout_ = block.dropout;
   first_head_ = seat.tensor.rank * block.heads;
   if (seat.context.ranks > 1 && seat.context.attention == ContextAttention::kRing) {

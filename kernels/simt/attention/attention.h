@@ -9,6 +9,7 @@
 // All products are in fp32 on the vector units, which is slow but right for every size up to kLargestHead.
 
 #include "kernels/simt/attention/sinks.h"
+#include "kernels/simt/softcap.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -96,7 +97,7 @@ struct AttentionForward {
       for (std::int64_t tile = block.first_key(query); tile < end; tile += thread.lanes()) {
         const std::int64_t key = tile + thread.lane();
         float score = -INFINITY;
-        if (key < end) score = of.scale() * dot(q, keys + key * width, size.head_size);
+        if (key < end) score = softcapped(of.scale() * dot(q, keys + key * width, size.head_size), size.softcap);
         const float most = Larger{}(largest, combine_over_block(thread, score, Larger{}));
         const float shrink = expf(largest - most);  // 0 in the first tile
         const float weight = key < end ? expf(score - most) : 0.0F;
@@ -160,10 +161,11 @@ struct AttentionQueryGradient {
         const std::int64_t key = tile + thread.lane();
         float of_score = 0;
         if (key < end) {
-          const float score = of.scale() * dot(q, keys + key * width, size.head_size);
+          const float score = softcapped(of.scale() * dot(q, keys + key * width, size.head_size), size.softcap);
           const float probability = expf(score - log_sum_exp[statistic]);
           const float of_probability = dot(gradient, values + key * width, size.head_size);
-          of_score = probability * (mask.factor(query, block.keys.position(key)) * of_probability - product);
+          of_score = probability * (mask.factor(query, block.keys.position(key)) * of_probability - product) *
+                     softcap_slope(score, size.softcap);
         }
         add_weighted_rows(thread, part, 1, of_score, smaller(end - tile, thread.lanes()), size.head_size,
                           [&](std::int64_t i) { return keys + (tile + i) * width; });
@@ -209,11 +211,13 @@ struct AttentionKeyValueGradient {
           float of_score = 0;
           if (row < end) {
             const std::int64_t statistic = of.statistic(batch, head, row);
-            const float score = of.scale() * dot(of.qkv + of.query(batch, row, head), k, size.head_size);
+            const float score =
+                softcapped(of.scale() * dot(of.qkv + of.query(batch, row, head), k, size.head_size), size.softcap);
             probability = expf(score - log_sum_exp[statistic]);
             const float factor = mask.factor(block.queries.position(row), key);
             const float of_probability = dot(doutput + of.output(batch, row, head), v, size.head_size);
-            of_score = probability * (factor * of_probability - products[statistic]);
+            of_score =
+                probability * (factor * of_probability - products[statistic]) * softcap_slope(score, size.softcap);
             probability *= factor;
           }
           const std::int64_t count = smaller(end - tile, thread.lanes());

@@ -14,9 +14,10 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels.
+/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels. Bounded scores go to the
+/// vector units, since a tanh of every score would stand between the two products.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
-  return size.head_size <= 128 && size.head_size % 8 == 0;
+  return size.head_size <= 128 && size.head_size % 8 == 0 && size.softcap == 0;
 }
 
 /// Calls run<kChannels, kDrops>() for the bodies that take the size, and returns true, if tensor cores take the format

@@ -27,6 +27,7 @@ AttentionSize attention_size(KernelOperands& with) {
                      .head_size = kHeadSizes[static_cast<std::size_t>(with.size(0, 5))]};
   size.heads = size.kv_heads * with.size(1, 3);
   if (with.coin()) size.window = with.size(1, 150);
+  if (with.size(0, 4) == 0) size.softcap = 1.5F;
   return size;
 }
 

@@ -56,6 +56,24 @@ TEST_CASE("context ranks on a device train as the CPU's, by all-to-all and by th
     }
 }
 
+TEST_CASE("a device bounds scores as the CPU does, whole, in slices, in groups of ranks and in bf16") {
+  std::vector<Layer> model = with_heads(llama_model(2), 5);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->attention_softcap = 1.5;
+  check_beside_cpu_in_any_order(shared(model, "1f1b", {}, ContextAttention::kRing));
+  for (const ContextAttention attention : kBothAttentions) {
+    CAPTURE(static_cast<int>(attention));
+    RunSpec spec = shared(model, "1f1b", {.context = 2}, attention);
+    check_beside_cpu(spec);
+    spec.schedule =
+        lower(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2}), {.data = {.enabled = true}});
+    check_beside_cpu(spec);
+  }
+  RunSpec spec = shared(model, "1f1b", {}, ContextAttention::kRing);
+  spec.half = HalfFormat::kBf16;
+  check_beside_cpu(spec, 2e-2);
+}
+
 TEST_CASE("sinks go with context ranks, tensor ranks and slices on a device, as on the CPU") {
   std::vector<Layer> model = with_heads(llama_model(2), 3);
   for (Layer& layer : model)

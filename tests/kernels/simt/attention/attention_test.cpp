@@ -46,6 +46,11 @@ TEST_CASE_TEMPLATE("GPU attention equals the CPU's, forward and backward", S, fl
   check_attention<S>({.batch = 3, .sequence = 1, .heads = 1, .kv_heads = 1, .head_size = 256});
 }
 
+TEST_CASE_TEMPLATE("GPU attention bounds scores as the CPU's does, forward and backward", S, float, Bf16, Fp16) {
+  check_attention<S>(
+      {.batch = 2, .sequence = 43, .heads = 4, .kv_heads = 2, .head_size = 12, .window = 30, .softcap = 1.5F});
+}
+
 TEST_CASE_TEMPLATE("GPU attention drops the probabilities that the CPU's drops, forward and backward", S, float, Bf16) {
   check_attention<S>(
       {.batch = 2,
