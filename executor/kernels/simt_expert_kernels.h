@@ -47,12 +47,13 @@ class SimtExpertKernels : public DeviceKernels {
     launch_weights(simt::ExpertWeightGrad<float, S>{dweight, dscores, stored(x), rows, size.experts, size.hidden});
   }
 
-  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
-    pick(scores, routes, size, renormalised);
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override {
+    pick(scores, routes, size, rule);
     place(routes.places, routes.bounds, routes.picks, routes.loads, size, routes.before);
   }
-  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
-    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size), renormalised},
+  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override {
+    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size, rule.sigmoid),
+                                         rule.renormalised, rule.bias},
                      size.tokens(), kRouterLanes);
   }
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override {
@@ -70,10 +71,13 @@ class SimtExpertKernels : public DeviceKernels {
     launcher_.launch_elements(simt::SumLoads{sums, loads, slices, lists}, lists);
   }
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                      const PickRouting& size, bool renormalised, const float* added) override {
-    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks, router_size(size),
-                                          renormalised, added, size.sequence},
+                      const PickRouting& size, const RouterRule& rule, const float* added) override {
+    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks,
+                                          router_size(size, rule.sigmoid), rule.renormalised, added, size.sequence},
                      size.tokens(), kRouterLanes);
+  }
+  void add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) override {
+    launcher_.launch(simt::AddExcessPicks{excess, picks, router_size(size)}, size.experts, kPickLanes);
   }
   void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                     const PickRouting& size, const BalanceScale& scale) override {
@@ -147,7 +151,9 @@ class SimtExpertKernels : public DeviceKernels {
   static constexpr std::int64_t kTile = 64;  // rows and columns of a block of kProductLanes lanes
   static constexpr std::int64_t kPiece = 8;  // numbers that are copied together
 
-  static RouterSize router_size(const PickRouting& size) { return {size.tokens(), size.experts, size.picks}; }
+  static RouterSize router_size(const PickRouting& size, bool sigmoid = false) {
+    return {size.tokens(), size.experts, size.picks, sigmoid};
+  }
   static bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
 
   /// Counts the picks, and gives them rows.

@@ -17,6 +17,7 @@
 #include "kernels/simt/optimizers/adafactor.h"
 #include "kernels/simt/optimizers/adamw.h"
 #include "kernels/simt/optimizers/adamw_8bit.h"
+#include "kernels/simt/optimizers/balance.h"
 #include "kernels/simt/optimizers/lion.h"
 #include "kernels/simt/optimizers/sgd.h"
 #include "kernels/simt/relu.h"
@@ -46,6 +47,7 @@ namespace plumb { inline namespace kernels { namespace cuda {
   PLUMB_INSTANTIATE(simt::AdamW8BitUpdate<S, float>);    \
   PLUMB_INSTANTIATE(simt::SgdUpdate<S, float>);          \
   PLUMB_INSTANTIATE(simt::LionUpdate<S, float>);         \
+  PLUMB_INSTANTIATE(simt::BalanceUpdate<S>);             \
   PLUMB_INSTANTIATE(simt::AdafactorStep<S>);             \
   PLUMB_INSTANTIATE(simt::BiasForward<S>);               \
   PLUMB_INSTANTIATE(simt::BiasParts<S>);                 \
@@ -79,6 +81,7 @@ PLUMB_INSTANTIATE(simt::TokenOrder);
 PLUMB_INSTANTIATE(simt::StateSpaceParameterSums);
 PLUMB_INSTANTIATE(simt::RouterForward);
 PLUMB_INSTANTIATE(simt::RouterBackward);
+PLUMB_INSTANTIATE(simt::AddExcessPicks);
 PLUMB_INSTANTIATE(simt::StepDecision);
 PLUMB_INSTANTIATE(simt::AdafactorRows);
 PLUMB_INSTANTIATE(simt::AdafactorColumns);

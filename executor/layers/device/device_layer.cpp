@@ -22,8 +22,7 @@ bool has_device_kernels(const Layer& layer) {
   if (!is_on_devices(layer)) return false;
   if (const auto* mixer = mixer_of<Mamba2Mixer>(layer); mixer != nullptr && mixer->taps > simt::kMostTaps) return false;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return block->router == RouterKind::kSoftmax && block->head_size <= simt::kLargestHead &&
-           block->experts_per_token <= simt::kMostPicks;
+    return block->head_size <= simt::kLargestHead && block->experts_per_token <= simt::kMostPicks;
   return true;
 }
 

@@ -106,14 +106,19 @@ void ExpertSteps::product_of_router(const StepCall& of) const {
   }
 }
 
+/// The bias of picks is a parameter of the forward alone.
+RouterRule ExpertSteps::rule(const StepCall& of) const {
+  return {.sigmoid = layer_.router == RouterKind::kSigmoid, .renormalised = layer_.renormalised, .bias = of.vector(0)};
+}
+
 /// Routes the picks; an expert takes the first picks of a whole sequence. In a context group share_picks() goes on.
 void ExpertSteps::route(const StepCall& of) const {
   DeviceKernels& kernels = of.kernels();
   const DeviceRoutes to = routes_of_slice(of);
   if (to.before != nullptr) kernels.sum_loads(routes_.in(of).loads, slice_loads(of, 0), slice_, lists());
   float* const probabilities = of.floats_written(0);
-  if (!of.call.context.is_shared()) return kernels.route(probabilities, to, routing_, layer_.renormalised);
-  kernels.pick(probabilities, to, routing_, layer_.renormalised);
+  if (!of.call.context.is_shared()) return kernels.route(probabilities, to, routing_, rule(of));
+  kernels.pick(probabilities, to, routing_, rule(of));
 }
 
 void ExpertSteps::share_picks(const StepCall& of) const {
@@ -145,7 +150,8 @@ void ExpertSteps::route_backward(const StepCall& of) const {
                           .gradient_scale = of.call.gradient_scale,
                           .loss_scale = of.call.loss_scale});
   }
-  kernels.route_backward(probabilities, of.floats_read(1), to, routing_, layer_.renormalised, added);
+  if (layer_.selection_bias) kernels.add_excess_picks(of.gradient(0), to.picks, routing_);
+  kernels.route_backward(probabilities, of.floats_read(1), to, routing_, rule(of), added);
 }
 
 /// Places tokens' rows at their picks' places, or sums rows by expert back, in the forward by the picks' weights.

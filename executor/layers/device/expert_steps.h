@@ -32,6 +32,7 @@ class ExpertSteps {
   DeviceRoutes routes_of_slice(const StepCall& of) const;
 
   void product_of_router(const StepCall& of) const;
+  RouterRule rule(const StepCall& of) const;
   void route(const StepCall& of) const;
   void route_backward(const StepCall& of) const;
   void copy_rows(const StepCall& of) const;

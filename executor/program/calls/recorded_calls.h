@@ -89,6 +89,7 @@ class CallRecorder final : public DeviceKernels {
   void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override;
   void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
   void adafactor_update(const DeviceUpdate& update, const DeviceFactors& factors, const Adafactor& optimizer) override;
+  void balance_update(const DeviceUpdate& update, float rate) override;
 
   // Experts (recorded_expert_calls.cpp).
   void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;
@@ -96,12 +97,13 @@ class CallRecorder final : public DeviceKernels {
   void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
   void router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) override;
   void router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) override;
-  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
-  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override;
+  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override;
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override;
   void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) override;
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                      const PickRouting& size, bool renormalised, const float* added) override;
+                      const PickRouting& size, const RouterRule& rule, const float* added) override;
+  void add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) override;
   void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                     const PickRouting& size, const BalanceScale& scale) override;
   void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,

@@ -24,12 +24,12 @@ void CallRecorder::router_bias_backward(float* dbias, const float* dscores, std:
   add([=](DeviceKernels& kernels) { kernels.router_bias_backward(dbias, dscores, tokens, experts); });
 }
 
-void CallRecorder::route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) {
-  add([=](DeviceKernels& kernels) { kernels.route(scores, routes, size, renormalised); });
+void CallRecorder::route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) {
+  add([=](DeviceKernels& kernels) { kernels.route(scores, routes, size, rule); });
 }
 
-void CallRecorder::pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) {
-  add([=](DeviceKernels& kernels) { kernels.pick(scores, routes, size, renormalised); });
+void CallRecorder::pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) {
+  add([=](DeviceKernels& kernels) { kernels.pick(scores, routes, size, rule); });
 }
 
 void CallRecorder::place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) {
@@ -41,10 +41,14 @@ void CallRecorder::sum_loads(std::int32_t* sums, const std::int32_t* loads, std:
 }
 
 void CallRecorder::route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                                  const PickRouting& size, bool renormalised, const float* added) {
+                                  const PickRouting& size, const RouterRule& rule, const float* added) {
   add([=](DeviceKernels& kernels) {
-    kernels.route_backward(probabilities, weight_gradients, routes, size, renormalised, added);
+    kernels.route_backward(probabilities, weight_gradients, routes, size, rule, added);
   });
+}
+
+void CallRecorder::add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) {
+  add([=](DeviceKernels& kernels) { kernels.add_excess_picks(excess, picks, size); });
 }
 
 void CallRecorder::balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,

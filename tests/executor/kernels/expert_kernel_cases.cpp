@@ -69,15 +69,18 @@ CaseCall router_bias(KernelOperands& with) {
 
 CaseCall router(KernelOperands& with) {
   const PickRouting size = random_routing(with);
-  const bool renormalised = with.coin();
+  RouterRule rule{.sigmoid = with.coin(), .renormalised = with.coin()};
+  if (with.coin()) rule.bias = with.floats(size.experts);
+  float* excess = with.floats(size.experts);
   const DeviceRoutes routes = routes_room(with, size);
   float* scores = with.floats(size.tokens() * size.experts, 3);
   const float* weight_gradients = with.floats(size.tokens() * size.picks);
   float *losses = with.float_room(size.tokens()), *added = with.float_room(size.sequences * size.experts);
   return [=](DeviceKernels& kernels) {
-    kernels.route(scores, routes, size, renormalised);
+    kernels.route(scores, routes, size, rule);
     kernels.balance_loss(losses, added, scores, routes, size, {.scale = 0.01F, .gradient_scale = 0.5F});
-    kernels.route_backward(scores, weight_gradients, routes, size, renormalised, added);
+    kernels.add_excess_picks(excess, routes.picks, size);
+    kernels.route_backward(scores, weight_gradients, routes, size, rule, added);
   };
 }
 
@@ -94,7 +97,7 @@ CaseCall sliced_router(KernelOperands& with) {
   float* scores = with.floats(size.tokens() * size.experts, 3);
   return [=](DeviceKernels& kernels) {
     kernels.sum_loads(before, loads, slices, lists);
-    kernels.route(scores, routes, size, true);
+    kernels.route(scores, routes, size, {.renormalised = true});
   };
 }
 
@@ -112,7 +115,7 @@ CaseCall shared_picks(KernelOperands& with) {
                             .kept = with.integer_room(picks),
                             .kept_loads = with.integer_room(own.sequences * own.experts)};
   return [=](DeviceKernels& kernels) {
-    kernels.pick(scores, routes, own, true);
+    kernels.pick(scores, routes, own, {.renormalised = true});
     for (std::int64_t member = 0; member < size.members; ++member)
       kernels.copy(room.gathered + member * picks, routes.picks, picks * 4);
     kernels.place_shared_picks(routes, room, size);

@@ -123,6 +123,8 @@ class NotedKernels final : public DeviceKernels {
         {is_vector ? 1 : size.matrices, is_vector ? 0 : size.rows, is_vector ? update.elements : size.columns});
   }
 
+  void balance_update(const DeviceUpdate& update, float) override { other("balance_update", {update.elements}); }
+
   void router_scores(float*, const void*, const void*, const RouterProduct& size) override {
     router(size, GemmForm::kForward);
   }
@@ -138,18 +140,24 @@ class NotedKernels final : public DeviceKernels {
   void router_bias_backward(float*, const float*, std::int64_t tokens, std::int64_t experts) override {
     add(KernelKind::kBiasBackward, {tokens, experts});
   }
-  void route(float*, const DeviceRoutes&, const PickRouting& size, bool) override {
+  void route(float*, const DeviceRoutes&, const PickRouting& size, const RouterRule&) override {
     add(KernelKind::kRouter, {size.tokens(), size.experts, size.picks});
   }
-  void pick(float*, const DeviceRoutes&, const PickRouting& size, bool) override { other("pick", {size.tokens()}); }
+  void pick(float*, const DeviceRoutes&, const PickRouting& size, const RouterRule&) override {
+    other("pick", {size.tokens()});
+  }
   void place_shared_picks(const DeviceRoutes&, const SharedPickRoom&, const SharedPicks&) override {
     other("place_shared_picks", {});
   }
   void sum_loads(std::int32_t*, const std::int32_t*, std::int64_t, std::int64_t lists) override {
     other("sum_loads", {lists});
   }
-  void route_backward(float*, const float*, const DeviceRoutes&, const PickRouting& size, bool, const float*) override {
+  void route_backward(float*, const float*, const DeviceRoutes&, const PickRouting& size, const RouterRule&,
+                      const float*) override {
     add(KernelKind::kRouter, {size.tokens(), size.experts, size.picks});
+  }
+  void add_excess_picks(float*, const std::int32_t*, const PickRouting& size) override {
+    other("add_excess_picks", {size.tokens(), size.experts});
   }
   void balance_loss(float*, float*, const float*, const DeviceRoutes&, const PickRouting& size,
                     const BalanceScale&) override {
