@@ -15,9 +15,10 @@
 namespace plumb { inline namespace kernels { namespace simt {
 
 /// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels. Bounded scores go to the
-/// vector units, since a tanh of every score would stand between the two products.
+/// vector units, since a tanh of every score would stand between the two products, and so do values of another width.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
-  return size.head_size <= 128 && size.head_size % 8 == 0 && size.softcap == 0;
+  return size.head_size <= 128 && size.head_size % 8 == 0 && size.softcap == 0 &&
+         size.value_channels() == size.head_size;
 }
 
 /// Calls run<kChannels, kDrops>() for the bodies that take the size, and returns true, if tensor cores take the format
@@ -136,7 +137,7 @@ struct KeyValueRows {
 
   PLUMB_SIMT KeyValueRows(const AttentionView<S>& of, std::int64_t batch, std::int64_t kv)
       : keys(rows_from(of.keys() + of.key(batch, 0, kv), of.key_width(), of.block.keys_seen())),
-        to_value(in_32_bits(of.to_value())) {}
+        to_value(in_32_bits(of.to_value(kv))) {}
 
   /// Starts the copy of a tile of keys and of their values. Rows that no query sees become zeros.
   template <int kKeys, int kWarps, class Block, int kChannels>

@@ -8,12 +8,6 @@ namespace {
 std::int64_t tokens_of(const AttentionSize& size) {
   return size.batch * size.sequence;
 }
-std::int64_t query_width(const AttentionSize& size) {
-  return size.heads * size.head_size;
-}
-std::int64_t key_value_width(const AttentionSize& size) {
-  return 2 * size.kv_heads * size.head_size;
-}
 std::int64_t statistics(const AttentionSize& size) {
   return size.batch * size.heads * size.sequence;
 }
@@ -28,6 +22,7 @@ AttentionSize attention_size(KernelOperands& with) {
   size.heads = size.kv_heads * with.size(1, 3);
   if (with.coin()) size.window = with.size(1, 150);
   if (with.size(0, 4) == 0) size.softcap = 1.5F;
+  if (with.size(0, 4) == 0) size.value_size = with.size(1, 100);
   return size;
 }
 
@@ -41,10 +36,10 @@ void add_sinks(KernelOperands& with, AttentionOperands& of) {
 CaseCall whole(KernelOperands& with, double dropout) {
   AttentionSize size = attention_size(with);
   size.dropout = {.probability = dropout, .key = {.seed = with.word()}, .first_sample = 3, .first_head = 2};
-  const std::int64_t tokens = tokens_of(size), width = query_width(size) + key_value_width(size);
-  void *output = with.stored_room(tokens * query_width(size)), *dqkv = with.stored_room(tokens * width);
+  const std::int64_t tokens = tokens_of(size), width = size.query_width() + size.key_value_width();
+  void *output = with.stored_room(tokens * size.output_width()), *dqkv = with.stored_room(tokens * width);
   float *log_sum_exp = with.float_room(statistics(size)), *products = with.float_room(statistics(size));
-  const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * query_width(size));
+  const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * size.output_width());
   const StepNumbers* numbers = dropout > 0 ? with.numbers({.replay = with.word()}) : nullptr;
   AttentionOperands of{.qkv = qkv, .block = block_of_whole(size), .numbers = numbers};
   add_sinks(with, of);
@@ -67,11 +62,11 @@ CaseCall ring(KernelOperands& with, double dropout) {
   AttentionSize size = attention_size(with);
   size.dropout = {.probability = dropout, .key = {.seed = with.word()}};
   const std::int64_t tokens = tokens_of(size), s = size.sequence;
-  const std::int64_t width = query_width(size) + key_value_width(size);
-  void *output = with.stored_room(tokens * query_width(size)), *dqkv = with.stored_room(tokens * width);
-  float *sums = with.float_room(tokens * query_width(size)), *dsums = with.float_room(tokens * query_width(size));
+  const std::int64_t width = size.query_width() + size.key_value_width();
+  void *output = with.stored_room(tokens * size.output_width()), *dqkv = with.stored_room(tokens * width);
+  float *sums = with.float_room(tokens * size.output_width()), *dsums = with.float_room(tokens * size.query_width());
   float *log_sum_exp = with.float_room(statistics(size)), *products = with.float_room(statistics(size));
-  const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * query_width(size));
+  const void *qkv = with.stored(tokens * width, 2), *doutput = with.stored(tokens * size.output_width());
   const std::int64_t run = size.sequence / 2;
   const bool is_divided = size.sequence % 2 == 0 && with.coin();
   const RunsOfTokens own = is_divided ? RunsOfTokens{.first = 0, .second = 3 * run, .split = run} : one_run(s, s);
@@ -80,9 +75,9 @@ CaseCall ring(KernelOperands& with, double dropout) {
   std::array<float*, 2> gradients{};
   for (std::size_t i = 0; i < 2; ++i) {
     blocks[i] = {.qkv = qkv,
-                 .keys_values = with.stored(tokens * key_value_width(size), 2),
+                 .keys_values = with.stored(tokens * size.key_value_width(), 2),
                  .block = {.size = size, .queries = own, .keys = i == 0 ? own : other, .is_first = i == 0}};
-    gradients[i] = with.floats(tokens * key_value_width(size));
+    gradients[i] = with.floats(tokens * size.key_value_width());
   }
   add_sinks(with, blocks[1]);
   return [=](DeviceKernels& kernels) {
@@ -104,14 +99,14 @@ CaseCall slices(KernelOperands& with) {
   const AttentionSize size = attention_size(with);
   AttentionSlice slice{.size = size, .first = with.size(0, size.sequence - 1)};
   slice.count = with.size(1, size.sequence - slice.first);
-  const std::int64_t tokens = size.batch * slice.count, width = query_width(size) + key_value_width(size);
+  const std::int64_t tokens = size.batch * slice.count, width = size.query_width() + size.key_value_width();
   const std::int64_t rows = size.batch * size.heads * slice.count;
-  void *output = with.stored_room(tokens * query_width(size)), *dqkv = with.stored(tokens * width);
+  void *output = with.stored_room(tokens * size.output_width()), *dqkv = with.stored(tokens * width);
   float *log_sum_exp = with.float_room(rows), *products = with.float_room(rows);
-  float* gradients = with.floats(tokens_of(size) * key_value_width(size));
-  const void* doutput = with.stored(tokens * query_width(size));
+  float* gradients = with.floats(tokens_of(size) * size.key_value_width());
+  const void* doutput = with.stored(tokens * size.query_width());
   AttentionOperands of{.qkv = with.stored(tokens * width, 2),
-                       .keys_values = with.stored(tokens_of(size) * key_value_width(size), 2),
+                       .keys_values = with.stored(tokens_of(size) * size.key_value_width(), 2),
                        .block = block_of_slice(slice)};
   add_sinks(with, of);
   return [=](DeviceKernels& kernels) {

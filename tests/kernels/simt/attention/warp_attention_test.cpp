@@ -141,6 +141,7 @@ TEST_CASE("tensor cores take heads of up to 128 channels in pieces of 16 bytes, 
   CHECK_FALSE(simt::fits_tensor_cores({.head_size = 12}));
   CHECK_FALSE(simt::fits_tensor_cores({.head_size = 256}));
   CHECK_FALSE(simt::fits_tensor_cores({.head_size = 64, .softcap = 50}));
+  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 64, .value_size = 32}));
 }
 
 TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came before as the CPU's do", S, Bf16, Fp16) {
