@@ -68,7 +68,7 @@ std::string_view kernel_without_code(const Layer& layer) {
 
 bool is_on_devices(const Layer& layer) {
   const LayerProgram program = layer_program(layer, {}, Machine::kDevice);
-  const auto runs = [](const LayerStep& step) { return step.call() == nullptr || is_on_devices(step.call()->kind); };
+  const auto runs = [](const LayerStep& step) { return step.call() == nullptr || !is_priced_only(step.call()->kind); };
   return std::ranges::all_of(program.steps, runs);
 }
 

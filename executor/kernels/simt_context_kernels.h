@@ -10,6 +10,7 @@
 #include "kernels/simt/attention/warp_attention.h"
 #include "kernels/simt/attention/warp_attention_backward.h"
 #include "kernels/simt/copy_columns.h"
+#include "kernels/simt/latent_heads.h"
 
 namespace plumb { inline namespace executor {
 
@@ -32,6 +33,19 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   }
   void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) override {
     launcher_.launch_elements(simt::NarrowColumns<S>{stored(to), from, to_width, size}, size.rows * size.columns);
+  }
+
+  void join_latent_heads(void* qkv, const void* queries, const void* shared, const void* keys_values,
+                         const LatentHeads& size) override {
+    launcher_.launch_elements(
+        simt::JoinLatentHeads<S>{stored(qkv), stored(queries), stored(shared), stored(keys_values), size},
+        size.rows * size.heads * (2 * size.head_size + size.value_size));
+  }
+  void split_latent_heads(void* dqueries, void* dshared, void* dkeys_values, const void* dqkv,
+                          const LatentHeads& size) override {
+    launcher_.launch_elements(
+        simt::SplitLatentHeads<S>{stored(dqueries), stored(dshared), stored(dkeys_values), stored(dqkv), size},
+        size.rows * (size.heads * (size.head_size + size.key_value_size()) + size.shared));
   }
 
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {

@@ -14,9 +14,10 @@ AttentionStep::AttentionStep(const PlacedProgram& program, DeviceLayerBytes& byt
   size_ = {.batch = own.microbatch,
            .sequence = own.sequence,
            .heads = block.heads,
-           .kv_heads = block.kv_heads,
+           .kv_heads = block.kv_rank > 0 ? block.heads : block.kv_heads,
            .head_size = block.head_size,
            .window = block.window,
+           .value_size = block.kv_rank > 0 ? block.value_size : 0,
            .softcap = static_cast<float>(block.attention_softcap)};
   dropout_ = block.dropout;
   first_head_ = seat.tensor.rank * block.heads;

@@ -22,7 +22,8 @@ bool has_device_kernels(const Layer& layer) {
   if (!is_on_devices(layer)) return false;
   if (const auto* mixer = mixer_of<Mamba2Mixer>(layer); mixer != nullptr && mixer->taps > simt::kMostTaps) return false;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return block->head_size <= simt::kLargestHead && block->experts_per_token <= simt::kMostPicks;
+    return block->head_size <= simt::kLargestHead && block->value_size <= simt::kLargestHead &&
+           block->experts_per_token <= simt::kMostPicks;
   return true;
 }
 
@@ -93,6 +94,8 @@ void DeviceLayer::enqueue(const StepCall& of) const {
   switch (kind) {
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
+    case KernelKind::kLatentAttentionForward:
+    case KernelKind::kLatentAttentionBackward:
       return attention_->enqueue(of);
     case KernelKind::kEmbeddingForward:
     case KernelKind::kEmbeddingBackward:

@@ -34,8 +34,8 @@ class RingAttention {
   static Room room_of(const StepCall& of);
 
   std::int64_t rows() const { return size_.batch * size_.sequence; }
-  std::int64_t query_columns() const { return size_.heads * size_.head_size; }
-  std::int64_t key_columns() const { return 2 * size_.kv_heads * size_.head_size; }
+  std::int64_t query_columns() const { return size_.query_width(); }
+  std::int64_t key_columns() const { return size_.key_value_width(); }
   std::int64_t width() const { return query_columns() + key_columns(); }
   /// Returns R, the tokens of each sequence in a block that goes round, including those of earlier slices.
   std::int64_t block_rows() const { return before_ + size_.sequence; }

@@ -27,8 +27,8 @@ class SliceAttention {
   std::byte* kept(const StepCall& of) const { return of.call.sequences + kept_at_; }
   AttentionOperands operands(const StepCall& of, const AttentionSize& size) const;
 
-  std::int64_t query_columns() const { return size_.heads * size_.head_size; }
-  std::int64_t key_columns() const { return 2 * size_.kv_heads * size_.head_size; }
+  std::int64_t query_columns() const { return size_.query_width(); }
+  std::int64_t key_columns() const { return size_.key_value_width(); }
   /// Calls visit(row of the slice, row of the sequences) with the first row of each sequence.
   template <class Visit>
   void for_each_sequence(Visit visit) const {

@@ -131,6 +131,10 @@ class CallRecorder final : public DeviceKernels {
   void join_heads(void* rows, const void* blocks, const HeadShares& size) override;
   void transpose_blocks(void* to, const void* from, const BlockMatrix& size) override;
   void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) override;
+  void join_latent_heads(void* qkv, const void* queries, const void* shared, const void* keys_values,
+                         const LatentHeads& size) override;
+  void split_latent_heads(void* dqueries, void* dshared, void* dkeys_values, const void* dqkv,
+                          const LatentHeads& size) override;
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override;
   void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
                           const void* output, const float* log_sum_exp, const AttentionOperands& of) override;

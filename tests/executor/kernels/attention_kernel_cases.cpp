@@ -104,7 +104,7 @@ CaseCall slices(KernelOperands& with) {
   void *output = with.stored_room(tokens * size.output_width()), *dqkv = with.stored(tokens * width);
   float *log_sum_exp = with.float_room(rows), *products = with.float_room(rows);
   float* gradients = with.floats(tokens_of(size) * size.key_value_width());
-  const void* doutput = with.stored(tokens * size.query_width());
+  const void* doutput = with.stored(tokens * size.output_width());
   AttentionOperands of{.qkv = with.stored(tokens * width, 2),
                        .keys_values = with.stored(tokens_of(size) * size.key_value_width(), 2),
                        .block = block_of_slice(slice)};
@@ -129,6 +129,24 @@ CaseCall exchanged_heads(KernelOperands& with) {
   };
 }
 
+CaseCall latent_heads(KernelOperands& with) {
+  LatentHeads size{.rows = with.size(1, 40),
+                   .heads = with.size(1, 5),
+                   .head_size = with.size(1, 60),
+                   .value_size = with.size(1, 60)};
+  size.shared = with.size(0, size.head_size);
+  const std::int64_t queries = size.rows * size.heads * size.head_size, shared = size.rows * size.shared;
+  const std::int64_t kv = size.rows * size.heads * size.key_value_size();
+  const std::int64_t joined = 2 * queries + size.rows * size.heads * size.value_size;
+  const void *of_queries = with.stored(queries), *of_shared = with.stored(shared), *of_kv = with.stored(kv);
+  void *qkv = with.stored_room(joined), *dqueries = with.stored_room(queries), *dshared = with.stored_room(shared),
+       *dkv = with.stored_room(kv);
+  return [=](DeviceKernels& kernels) {
+    kernels.join_latent_heads(qkv, of_queries, of_shared, of_kv, size);
+    kernels.split_latent_heads(dqueries, dshared, dkv, qkv, size);
+  };
+}
+
 CaseCall exchanged_blocks(KernelOperands& with) {
   const BlockMatrix size{.rows = with.size(1, 7), .columns = with.size(1, 7), .elements = with.size(1, 90)};
   const NormSize narrow{with.size(1, 30), with.size(1, 90)};
@@ -150,6 +168,7 @@ void append_attention_cases(std::vector<KernelCase>& cases) {
                              {"attention in blocks of a ring", blocks},
                              {"attention in blocks of a ring with dropout", blocks_with_dropout},
                              {"attention of a slice", slices},
+                             {"heads of latent attention", latent_heads},
                              {"heads for an all-to-all", exchanged_heads},
                              {"blocks for an all-to-all", exchanged_blocks}});
 }

@@ -34,7 +34,7 @@ class NotedKernels final : public DeviceKernels {
   void fill_zero(float*, std::int64_t elements) override { other("fill_zero", {elements}); }
   void widen(float*, const void*, std::int64_t elements) override { other("widen", {elements}); }
   void copy_columns(void*, std::int64_t, const void*, std::int64_t, const NormSize& size) override {
-    other("copy_columns", {size.rows, size.columns});
+    add(KernelKind::kCopy, {size.rows * size.columns});
   }
   void linear_forward(void*, const void*, const void*, const GemmSize& size) override {
     product(size, GemmForm::kForward);
@@ -209,6 +209,12 @@ class NotedKernels final : public DeviceKernels {
   void narrow_columns(void*, std::int64_t, const float*, const NormSize& size) override {
     other("narrow_columns", {size.rows, size.columns});
   }
+  void join_latent_heads(void*, const void*, const void*, const void*, const LatentHeads& size) override {
+    latent(KernelKind::kJoinHeads, size);
+  }
+  void split_latent_heads(void*, void*, void*, const void*, const LatentHeads& size) override {
+    latent(KernelKind::kSplitHeads, size);
+  }
   void attention_forward(void*, float*, float*, const AttentionOperands& of) override {
     if (of.keys_values != nullptr) return other("attention_forward of a block", {});
     attention(KernelKind::kAttentionForward, of.block.size);
@@ -289,7 +295,14 @@ class NotedKernels final : public DeviceKernels {
   void states(KernelKind kind, const StateSpaceSize& size) {
     add(kind, {size.batch, size.sequence, size.heads, size.head_size, size.groups, size.state_size, size.chunk});
   }
+  void latent(KernelKind kind, const LatentHeads& size) {
+    add(kind, {size.rows, size.heads, size.head_size, size.shared, size.value_size});
+  }
   void attention(KernelKind kind, const AttentionSize& size) {
+    if (size.value_size > 0)
+      return add(kind == KernelKind::kAttentionForward ? KernelKind::kLatentAttentionForward
+                                                       : KernelKind::kLatentAttentionBackward,
+                 {size.batch, size.sequence, size.heads, size.head_size, size.value_size, size.window});
     add(kind, {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
   }
 

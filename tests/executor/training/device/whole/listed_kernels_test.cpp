@@ -197,7 +197,8 @@ std::vector<NamedModel> cases() {
           {"mlp", mlp_model()},
           {"mamba2", mamba2_model()},
           {"sinks and biases", sink_model(2)},
-          {"balanced picks", balanced_pick_model(2)}};
+          {"balanced picks", balanced_pick_model(2)},
+          {"latent", latent_model()}};
 }
 
 }  // namespace
