@@ -68,9 +68,8 @@ std::string_view kernel_without_code(const Layer& layer) {
 
 bool is_on_devices(const Layer& layer) {
   const LayerProgram program = layer_program(layer, {}, Machine::kDevice);
-  const auto runs = [](const LayerStep& step) { return step.call() == nullptr || is_on_devices(step.call()->kind); };
-  const auto is_trained = [](const ParameterTensor& tensor) { return tensor.balance_rate == 0; };
-  return std::ranges::all_of(program.steps, runs) && std::ranges::all_of(program.parameters, is_trained);
+  const auto runs = [](const LayerStep& step) { return step.call() == nullptr || !is_priced_only(step.call()->kind); };
+  return std::ranges::all_of(program.steps, runs);
 }
 
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass) {

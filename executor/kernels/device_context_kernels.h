@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/latent_heads.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/simt/attention/attention_view.h"
 #include "kernels/simt/attention/exchange_heads.h"
@@ -19,6 +20,10 @@ struct AttentionOperands {
   const void* keys_values = nullptr;
   AttentionBlock block;
   const StepNumbers* numbers = nullptr;  ///< the replay that draws dropout's mask; null: its key's
+  /// [a] scores that join each row's softmax in its last block, and their gradients, which that block's backward adds to
+  /// once; null: none
+  const float* sinks = nullptr;
+  float* dsinks = nullptr;
 };
 
 class DeviceContextKernels {
@@ -35,6 +40,13 @@ class DeviceContextKernels {
 
   /// Writes columns of stored rows of `to_width` channels, rounded from fp32. from: [R, C]
   virtual void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) = 0;
+
+  /// Join each head's queries, keys and values to the rows that attention reads, and split their gradients
+  /// (kernels/cpu/latent_heads.h has the shapes); all stored.
+  virtual void join_latent_heads(void* qkv, const void* queries, const void* shared, const void* keys_values,
+                                 const LatentHeads& size) = 0;
+  virtual void split_latent_heads(void* dqueries, void* dshared, void* dkeys_values, const void* dqkv,
+                                  const LatentHeads& size) = 0;
 
   /// Computes attention, or adds a block of a ring to sums [b*S, a*d], fp32, and to log_sum_exp [b, a, S]. output:
   /// stored [b*S, a*d], or null before the last block; sums may be null where the first block is the last.

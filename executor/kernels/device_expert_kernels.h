@@ -40,6 +40,13 @@ struct RouterProduct {
   std::int64_t tokens = 0, experts = 0, hidden = 0;
 };
 
+/// How a router weighs experts and picks among them (kernels/cpu/router.h).
+struct RouterRule {
+  bool sigmoid = false;         ///< of each score; otherwise a softmax over the experts
+  bool renormalised = false;    ///< a token's picks weigh 1 in all
+  const float* bias = nullptr;  ///< [E] that is added to probabilities where they are compared; null: none
+};
+
 /// The factors of a load-balancing loss: its weight times E / (s k), and the factors of its gradients.
 struct BalanceScale {
   float scale = 0;
@@ -47,9 +54,11 @@ struct BalanceScale {
   const float* loss_scale = nullptr;
 };
 
-/// Sizes of WeighPicks (kernels/simt/experts/expert_routes.h).
+/// Sizes of WeighPicks (kernels/simt/experts/expert_routes.h), and the biases of the experts' outputs.
 struct WeighedPicks {
   std::int64_t picks = 0, ffn = 0, hidden = 0;
+  const void* biases = nullptr;  ///< [E, h] as they are stored; null: there are none
+  ExpertRows rows;               ///< rows of the experts that have them
 };
 
 class DeviceExpertKernels {
@@ -62,17 +71,23 @@ class DeviceExpertKernels {
   virtual void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) = 0;
   virtual void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) = 0;
 
+  /// Adds a bias [E] to scores, or adds up its gradient.
+  virtual void router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) = 0;
+  virtual void router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) = 0;
+
   /// Turns scores into probabilities and writes all of `routes`.
-  virtual void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
+  virtual void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) = 0;
   /// Do the same in two parts, between which a context group gathers its picks. pick() writes probabilities, picks and
   /// weights; place_shared_picks() writes places, bounds and loads, where the loads are those of whole sequences.
-  virtual void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
+  virtual void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) = 0;
   virtual void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) = 0;
   /// Sums up the loads of slices. sums: [lists]; loads: [slices, lists]
   virtual void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) = 0;
   /// Turns probabilities into the gradient of the scores. added: [b, E], or null
   virtual void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                              const PickRouting& size, bool renormalised, const float* added) = 0;
+                              const PickRouting& size, const RouterRule& rule, const float* added) = 0;
+  /// Adds the excess of picks to the gradient [E] of a bias of picks. picks: [T, k]
+  virtual void add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) = 0;
   /// Computes the load-balancing loss. losses: [T] written; added: [b, E] written
   virtual void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                             const PickRouting& size, const BalanceScale& scale) = 0;
@@ -101,6 +116,9 @@ class DeviceExpertKernels {
                                   std::int64_t in, std::int64_t out) = 0;
   virtual void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows,
                                    std::int64_t out, std::int64_t in) = 0;
+  /// Add the bias of a row's expert, or add up its gradient. y, dy: stored [R, C]; biases: stored [E, C]; dbiases: [E, C]
+  virtual void experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) = 0;
+  virtual void experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) = 0;
 };
 
 }}  // namespace plumb::executor

@@ -64,6 +64,8 @@ class DeviceUpdateKernels {
   virtual void lion_update(const DeviceUpdate& update, const Lion& optimizer) = 0;
   virtual void adafactor_update(const DeviceUpdate& update, const DeviceFactors& factors,
                                 const Adafactor& optimizer) = 0;
+  /// Moves a bias of picks, which has no state (kernels/simt/optimizers/balance.h).
+  virtual void balance_update(const DeviceUpdate& update, float rate) = 0;
 };
 
 }}  // namespace plumb::executor

@@ -10,6 +10,7 @@
 #include "kernels/simt/attention/warp_attention.h"
 #include "kernels/simt/attention/warp_attention_backward.h"
 #include "kernels/simt/copy_columns.h"
+#include "kernels/simt/latent_heads.h"
 
 namespace plumb { inline namespace executor {
 
@@ -34,6 +35,19 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
     launcher_.launch_elements(simt::NarrowColumns<S>{stored(to), from, to_width, size}, size.rows * size.columns);
   }
 
+  void join_latent_heads(void* qkv, const void* queries, const void* shared, const void* keys_values,
+                         const LatentHeads& size) override {
+    launcher_.launch_elements(
+        simt::JoinLatentHeads<S>{stored(qkv), stored(queries), stored(shared), stored(keys_values), size},
+        size.rows * size.heads * (2 * size.head_size + size.value_size));
+  }
+  void split_latent_heads(void* dqueries, void* dshared, void* dkeys_values, const void* dqkv,
+                          const LatentHeads& size) override {
+    launcher_.launch_elements(
+        simt::SplitLatentHeads<S>{stored(dqueries), stored(dshared), stored(dkeys_values), stored(dqkv), size},
+        size.rows * (size.heads * (size.head_size + size.key_value_size()) + size.shared));
+  }
+
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
@@ -47,6 +61,26 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   }
   void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
                           const void* output, const float* log_sum_exp, const AttentionOperands& of) override {
+    gradients_of_attention(dqkv, gradients, sums, products, doutput, output, log_sum_exp, of);
+    if (of.dsinks == nullptr) return;
+    const AttentionSize& size = of.block.size;
+    launcher_.launch(simt::SinkGradient{of.dsinks, of.sinks, log_sum_exp, products, size}, size.heads, kSinkLanes);
+  }
+
+ protected:
+  using Experts::launcher_;
+  using Experts::stored;
+
+ private:
+  static constexpr int kAttentionLanes = 128;  // keys of a tile
+  static constexpr int kSinkLanes = 256;
+
+  static simt::AttentionView<S> view_of(const AttentionOperands& of) {
+    return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers, of.sinks};
+  }
+
+  void gradients_of_attention(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                              const void* output, const float* log_sum_exp, const AttentionOperands& of) {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
     if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
@@ -63,17 +97,6 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
     launcher_.launch(
         simt::AttentionKeyValueGradient<S>{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view},
         size.batch * size.kv_heads * view.block.keys_seen(), kAttentionLanes);
-  }
-
- protected:
-  using Experts::launcher_;
-  using Experts::stored;
-
- private:
-  static constexpr int kAttentionLanes = 128;  // keys of a tile
-
-  static simt::AttentionView<S> view_of(const AttentionOperands& of) {
-    return {stored(of.qkv), stored(of.keys_values), of.block, of.numbers};
   }
 };
 

@@ -9,6 +9,7 @@
 #include "executor/kernels/device_kernels.h"
 #include "kernels/simt/copy_columns.h"
 #include "kernels/simt/copy_rows.h"
+#include "kernels/simt/experts/expert_bias.h"
 #include "kernels/simt/experts/router.h"
 #include "kernels/simt/experts/warp_expert_products.h"
 
@@ -46,12 +47,13 @@ class SimtExpertKernels : public DeviceKernels {
     launch_weights(simt::ExpertWeightGrad<float, S>{dweight, dscores, stored(x), rows, size.experts, size.hidden});
   }
 
-  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
-    pick(scores, routes, size, renormalised);
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override {
+    pick(scores, routes, size, rule);
     place(routes.places, routes.bounds, routes.picks, routes.loads, size, routes.before);
   }
-  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
-    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size), renormalised},
+  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override {
+    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size, rule.sigmoid),
+                                         rule.renormalised, rule.bias},
                      size.tokens(), kRouterLanes);
   }
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override {
@@ -69,10 +71,13 @@ class SimtExpertKernels : public DeviceKernels {
     launcher_.launch_elements(simt::SumLoads{sums, loads, slices, lists}, lists);
   }
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                      const PickRouting& size, bool renormalised, const float* added) override {
-    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks, router_size(size),
-                                          renormalised, added, size.sequence},
+                      const PickRouting& size, const RouterRule& rule, const float* added) override {
+    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks,
+                                          router_size(size, rule.sigmoid), rule.renormalised, added, size.sequence},
                      size.tokens(), kRouterLanes);
+  }
+  void add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) override {
+    launcher_.launch(simt::AddExcessPicks{excess, picks, router_size(size)}, size.experts, kPickLanes);
   }
   void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                     const PickRouting& size, const BalanceScale& scale) override {
@@ -107,10 +112,10 @@ class SimtExpertKernels : public DeviceKernels {
   }
   void weigh_picks(float* weight_gradients, void* activation_gradient, void* output_gradient, const void* activation,
                    const DeviceRoutes& routes, const WeighedPicks& size) override {
-    launcher_.launch(
-        simt::WeighPicks<S>{weight_gradients, stored(activation_gradient), stored(output_gradient), stored(activation),
-                            routes.weights, routes.places, size.picks, size.ffn, size.hidden},
-        size.picks, kRowLanes);
+    launcher_.launch(simt::WeighPicks<S>{weight_gradients, stored(activation_gradient), stored(output_gradient),
+                                         stored(activation), routes.weights, routes.places, size.picks, size.ffn,
+                                         size.hidden, stored(size.biases), size.rows},
+                     size.picks, kRowLanes);
   }
 
   void experts_forward(void* y, const void* x, const void* weights, const ExpertRows& rows, std::int64_t out,
@@ -126,6 +131,13 @@ class SimtExpertKernels : public DeviceKernels {
     if (warp_product<simt::ExpertForm::kWeightGrad>(dweights, stored(dy), stored(x), rows, in, out)) return;
     launch_weights(simt::ExpertWeightGrad<S, S>{dweights, stored(dy), stored(x), rows, out, in});
   }
+  void experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) override {
+    launcher_.launch(simt::ExpertBiasForward<S>{stored(y), stored(biases), rows, columns}, rows.rows, kRowLanes);
+  }
+  void experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) override {
+    launcher_.launch(simt::ExpertBiasBackward<S>{dbiases, stored(dy), rows, columns},
+                     rows.experts * simt::parts_of(columns, kSumColumns), kRowLanes);
+  }
 
  protected:
   static S* stored(void* tensor) { return static_cast<S*>(tensor); }
@@ -139,7 +151,9 @@ class SimtExpertKernels : public DeviceKernels {
   static constexpr std::int64_t kTile = 64;  // rows and columns of a block of kProductLanes lanes
   static constexpr std::int64_t kPiece = 8;  // numbers that are copied together
 
-  static RouterSize router_size(const PickRouting& size) { return {size.tokens(), size.experts, size.picks}; }
+  static RouterSize router_size(const PickRouting& size, bool sigmoid = false) {
+    return {size.tokens(), size.experts, size.picks, sigmoid};
+  }
   static bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
 
   /// Counts the picks, and gives them rows.

@@ -146,14 +146,16 @@ class SimtKernels final : public SimtStateSpaceKernels<S, Launcher> {
   }
 
   void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override {
-    launcher_.launch_elements(simt::BiasForward<S>{stored(y), bias, rows, columns}, rows * columns);
+    add_bias(stored(y), bias, rows, columns);
   }
   void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override {
-    const std::int64_t groups = sum_groups(rows, columns);
-    float* const parts = launcher_.scratch();
-    launcher_.launch(simt::BiasParts<S>{parts, stored(dy), rows, columns, groups},
-                     groups * stretches(columns, kSumColumns), kColumnLanes);
-    sum_parts(dbias, nullptr, groups, columns);
+    sum_bias(dbias, stored(dy), rows, columns);
+  }
+  void router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) override {
+    add_bias(scores, bias, tokens, experts);
+  }
+  void router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) override {
+    sum_bias(dbias, dscores, tokens, experts);
   }
   void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
                     std::int64_t columns) override {
@@ -224,6 +226,18 @@ class SimtKernels final : public SimtStateSpaceKernels<S, Launcher> {
   static std::int64_t sum_groups(std::int64_t rows, std::int64_t sums) {
     constexpr std::int64_t kRows = 64, kMost = 128;
     return std::clamp<std::int64_t>(std::min(rows / kRows, kScratchFloats / sums), 1, kMost);
+  }
+  template <class T>
+  void add_bias(T* y, const float* bias, std::int64_t rows, std::int64_t columns) {
+    launcher_.launch_elements(simt::BiasForward<T>{y, bias, rows, columns}, rows * columns);
+  }
+  template <class T>
+  void sum_bias(float* dbias, const T* dy, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t groups = sum_groups(rows, columns);
+    float* const parts = launcher_.scratch();
+    launcher_.launch(simt::BiasParts<T>{parts, dy, rows, columns, groups}, groups * stretches(columns, kSumColumns),
+                     kColumnLanes);
+    sum_parts(dbias, nullptr, groups, columns);
   }
   /// Adds the sums that lie in the scratch by groups.
   void sum_parts(float* to, float* other, std::int64_t groups, std::int64_t columns) {

@@ -9,6 +9,7 @@
 #include "kernels/simt/optimizers/adafactor.h"
 #include "kernels/simt/optimizers/adamw.h"
 #include "kernels/simt/optimizers/adamw_8bit.h"
+#include "kernels/simt/optimizers/balance.h"
 #include "kernels/simt/optimizers/lion.h"
 #include "kernels/simt/optimizers/sgd.h"
 
@@ -56,6 +57,15 @@ class SimtUpdateKernels : public SimtContextKernels<S, Launcher> {
                                                      .optimizer = optimizer,
                                                      .numbers = update.numbers},
                      quantisation_blocks(update.elements), kLanes);
+  }
+  void balance_update(const DeviceUpdate& update, float rate) override {
+    launcher_.launch_elements(simt::BalanceUpdate<S>{.weights = stored(update.weights),
+                                                     .master = update.master,
+                                                     .gradients = update.gradients,
+                                                     .elements = update.elements,
+                                                     .rate = rate,
+                                                     .numbers = update.numbers},
+                              update.elements);
   }
   void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override {
     launch_momentum_update<simt::SgdUpdate<S, float>>(update, optimizer);

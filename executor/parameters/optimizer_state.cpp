@@ -91,7 +91,7 @@ void balance(const ParameterUpdate& of) {
 
 MatrixStackSize matrices_of(const ParameterTensor& tensor) {
   const std::vector<std::int64_t>& shape = tensor.shape;
-  if (shape.size() < 2) return {};
+  if (tensor.is_vector()) return {};
   MatrixStackSize size{.rows = shape[shape.size() - 2], .columns = shape.back()};
   for (std::size_t i = 0; i + 2 < shape.size(); ++i) size.matrices *= shape[i];
   return size;

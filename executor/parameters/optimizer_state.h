@@ -20,7 +20,8 @@ namespace plumb { inline namespace executor {
 
 inline constexpr std::int64_t kSingleBytes = sizeof(float);
 
-/// Returns the matrices of a tensor: its last two dimensions, and how many such there are. A vector has none.
+/// Returns the matrices of a tensor: its last two dimensions, and how many such there are. A vector has none, nor have
+/// the biases of experts.
 MatrixStackSize matrices_of(const ParameterTensor& tensor);
 
 struct OptimizerField {

@@ -7,6 +7,7 @@
 #include "kernels/simt/copy_rows.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
+#include "kernels/simt/experts/expert_bias.h"
 #include "kernels/simt/experts/router.h"
 #include "kernels/simt/images/patches.h"
 #include "kernels/simt/images/pooling.h"
@@ -16,6 +17,7 @@
 #include "kernels/simt/optimizers/adafactor.h"
 #include "kernels/simt/optimizers/adamw.h"
 #include "kernels/simt/optimizers/adamw_8bit.h"
+#include "kernels/simt/optimizers/balance.h"
 #include "kernels/simt/optimizers/lion.h"
 #include "kernels/simt/optimizers/sgd.h"
 #include "kernels/simt/relu.h"
@@ -45,6 +47,7 @@ namespace plumb { inline namespace kernels { namespace cuda {
   PLUMB_INSTANTIATE(simt::AdamW8BitUpdate<S, float>);    \
   PLUMB_INSTANTIATE(simt::SgdUpdate<S, float>);          \
   PLUMB_INSTANTIATE(simt::LionUpdate<S, float>);         \
+  PLUMB_INSTANTIATE(simt::BalanceUpdate<S>);             \
   PLUMB_INSTANTIATE(simt::AdafactorStep<S>);             \
   PLUMB_INSTANTIATE(simt::BiasForward<S>);               \
   PLUMB_INSTANTIATE(simt::BiasParts<S>);                 \
@@ -58,6 +61,8 @@ namespace plumb { inline namespace kernels { namespace cuda {
   PLUMB_INSTANTIATE(simt::CopyColumns<S>);               \
   PLUMB_INSTANTIATE(simt::PlaceRows<S>);                 \
   PLUMB_INSTANTIATE(simt::SumPlacedRows<S>);             \
+  PLUMB_INSTANTIATE(simt::ExpertBiasForward<S>);         \
+  PLUMB_INSTANTIATE(simt::ExpertBiasBackward<S>);        \
   PLUMB_INSTANTIATE(simt::SumOfSquares<S>);              \
   PLUMB_INSTANTIATE(simt::CausalConvolutionForward<S>);  \
   PLUMB_INSTANTIATE(simt::CausalConvolutionBackward<S>); \
@@ -76,6 +81,7 @@ PLUMB_INSTANTIATE(simt::TokenOrder);
 PLUMB_INSTANTIATE(simt::StateSpaceParameterSums);
 PLUMB_INSTANTIATE(simt::RouterForward);
 PLUMB_INSTANTIATE(simt::RouterBackward);
+PLUMB_INSTANTIATE(simt::AddExcessPicks);
 PLUMB_INSTANTIATE(simt::StepDecision);
 PLUMB_INSTANTIATE(simt::AdafactorRows);
 PLUMB_INSTANTIATE(simt::AdafactorColumns);

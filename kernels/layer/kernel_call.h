@@ -68,7 +68,7 @@ enum class KernelKind : std::uint8_t {
   kLion,            ///< {elements}: one momentum
   kAdafactor,       ///< {matrices, rows, columns}; rows 0: a vector
   // Kinds that calibrations do not measure. First those of latent attention, whose values have another size than its
-  // keys; devices do not run them.
+  // keys.
   kLatentAttentionForward,   ///< {b, s, a, size of queries and keys, size of values, window}
   kLatentAttentionBackward,  ///< the forward's shape
   /// {tokens, a, size of queries and keys, turned channels, size of values}: joins each head's queries, keys and values;
@@ -98,10 +98,6 @@ inline constexpr int kDeviceKernelKindCount = 34;  ///< the first kinds, which a
 /// True if no machine runs the kind.
 constexpr bool is_priced_only(KernelKind kind) {
   return kind >= KernelKind::kSelectiveScanForward;
-}
-/// True if devices have the kind.
-constexpr bool is_on_devices(KernelKind kind) {
-  return kind < KernelKind::kLatentAttentionForward || (kind > KernelKind::kSplitHeads && !is_priced_only(kind));
 }
 
 std::string_view kernel_name(KernelKind kind);

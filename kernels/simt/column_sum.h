@@ -12,22 +12,25 @@ namespace plumb { inline namespace kernels {
 
 inline constexpr int kSumColumns = 32;  ///< columns of a block
 
-/// Divides the rows into `groups` of neighbours, as large as each other but for the last, and computes kSums sums over
-/// each: add(sums, r, c) adds what row r has in column c. One lane calls take(g, c, sums) for each of the block's
-/// groups and columns. Every lane must call this function.
-template <int kSums, class Thread, class AddRow, class Take>
-PLUMB_SIMT void for_each_group_sum(const Thread& thread, std::int64_t rows, std::int64_t columns, std::int64_t groups,
-                                   const AddRow& add, const Take& take) {
+struct RowRange {
+  std::int64_t begin, end;
+};
+
+/// Computes kSums sums over the rows of each of some ranges: add(sums, r, c) adds what row r has in column c. One lane
+/// calls take(g, c, sums) for each of the block's ranges and columns. range_of(g) returns range number g. Every lane must
+/// call this function.
+template <int kSums, class Thread, class RangeOf, class AddRow, class Take>
+PLUMB_SIMT void for_each_range_sum(const Thread& thread, std::int64_t columns, std::int64_t ranges,
+                                   const RangeOf& range_of, const AddRow& add, const Take& take) {
   const int wide = thread.lanes() < kSumColumns ? thread.lanes() : kSumColumns;
   const int teams = thread.lanes() / wide;
-  const std::int64_t stretches = (columns + wide - 1) / wide, height = (rows + groups - 1) / groups;
+  const std::int64_t stretches = (columns + wide - 1) / wide;
   float* shared = thread.shared();
-  for (std::int64_t item = thread.block(); item < stretches * groups; item += thread.blocks()) {
-    const std::int64_t group = item / stretches;
+  for (std::int64_t item = thread.block(); item < stretches * ranges; item += thread.blocks()) {
+    const RowRange range = range_of(item / stretches);
     const std::int64_t c = item % stretches * wide + thread.lane() % wide;
-    const std::int64_t behind = (group + 1) * height, end = behind < rows ? behind : rows;
     float sums[kSums] = {};
-    for (std::int64_t row = group * height + thread.lane() / wide; row < end && c < columns; row += teams)
+    for (std::int64_t row = range.begin + thread.lane() / wide; row < range.end && c < columns; row += teams)
       add(sums, row, c);
     for (float& sum : sums) {
       shared[thread.lane()] = sum;
@@ -37,8 +40,22 @@ PLUMB_SIMT void for_each_group_sum(const Thread& thread, std::int64_t rows, std:
         for (int team = 0; team < teams; ++team) sum += shared[team * wide + thread.lane()];
       thread.sync();
     }
-    if (thread.lane() < wide && c < columns) take(group, c, sums);
+    if (thread.lane() < wide && c < columns) take(item / stretches, c, sums);
   }
+}
+
+/// Divides the rows into `groups` of neighbours, as large as each other but for the last, and computes their sums.
+template <int kSums, class Thread, class AddRow, class Take>
+PLUMB_SIMT void for_each_group_sum(const Thread& thread, std::int64_t rows, std::int64_t columns, std::int64_t groups,
+                                   const AddRow& add, const Take& take) {
+  const std::int64_t height = (rows + groups - 1) / groups;
+  for_each_range_sum<kSums>(
+      thread, columns, groups,
+      [&](std::int64_t group) {
+        const std::int64_t end = (group + 1) * height;
+        return RowRange{group * height, end < rows ? end : rows};
+      },
+      add, take);
 }
 
 /// One lane calls take(c, the sum over r of value(r, c)) for each of the block's columns.

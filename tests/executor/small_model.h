@@ -155,6 +155,19 @@ inline std::vector<Layer> sink_model(int blocks = 4) {
   return model;
 }
 
+/// Returns a model like Mixtral's whose routers have a sigmoid for each expert, as DeepSeek-V3's have, and biases of picks
+/// that loads move.
+inline std::vector<Layer> balanced_pick_model(int blocks = 4) {
+  std::vector<Layer> model = mixtral_model(blocks, 0);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) {
+      block->router = RouterKind::kSigmoid;
+      block->selection_bias = true;
+      block->balance_rate = 0.02;
+    }
+  return model;
+}
+
 inline std::vector<Layer> shared_expert_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16, .positions = 16}};
   model.insert(model.end(), static_cast<std::size_t>(blocks), shared_expert_block());

@@ -5,11 +5,10 @@
 
 namespace plumb { inline namespace executor {
 
-/// S tokens are on this rank of each of b sequences.
+/// S tokens are on this rank of each of b sequences. The forward leaves qkv (attention_operands.h).
 struct AttentionGradients {
   std::byte* dqkv;           ///< [b*S, (a+2k)*d], written
   float* products;           ///< [b, a, S], scratch
-  const std::byte* qkv;      ///< the forward leaves it
   const std::byte* doutput;  ///< [b*S, a*d]
   const std::byte* output;   ///< [b*S, a*d]
   const float* log_sum_exp;  ///< [b, a, S]
@@ -17,7 +16,6 @@ struct AttentionGradients {
   explicit AttentionGradients(const StepCall& of)
       : dqkv(of.written(0)),
         products(of.floats_written(1)),
-        qkv(of.read(0)),
         doutput(of.read(1)),
         output(of.read(2)),
         log_sum_exp(of.floats_read(3)) {}

@@ -26,6 +26,7 @@ class AttentionStep {
   AttentionSize size_;  // of the heads and tokens that this rank attends to
   double dropout_ = 0;
   std::int64_t first_head_ = 0;
+  std::int64_t first_sink_ = 0;  // number of the first of these heads among the tensor rank's
   std::optional<RingAttention> ring_;
   std::optional<SliceAttention> slices_;
 };

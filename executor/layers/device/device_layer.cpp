@@ -22,8 +22,7 @@ bool has_device_kernels(const Layer& layer) {
   if (!is_on_devices(layer)) return false;
   if (const auto* mixer = mixer_of<Mamba2Mixer>(layer); mixer != nullptr && mixer->taps > simt::kMostTaps) return false;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return block->attention_softcap == 0 && !block->sinks && block->router == RouterKind::kSoftmax &&
-           !block->router_bias && !block->expert_bias && block->head_size <= simt::kLargestHead &&
+    return block->head_size <= simt::kLargestHead && block->value_size <= simt::kLargestHead &&
            block->experts_per_token <= simt::kMostPicks;
   return true;
 }
@@ -90,11 +89,13 @@ void DeviceLayer::enqueue(const StepCall& of) const {
   if (of.step.first_rank_only && of.call.tensor.rank() > 0) return;
   if (of.step.exchange() != nullptr) return enqueue_exchange(of);
   const KernelKind kind = of.step.call()->kind;
-  if (is_of_experts(kind)) return experts_->enqueue(of);
+  if (is_of_experts(of)) return experts_->enqueue(of);
   if (is_of_mamba2(kind)) return enqueue_mamba2(of);
   switch (kind) {
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
+    case KernelKind::kLatentAttentionForward:
+    case KernelKind::kLatentAttentionBackward:
       return attention_->enqueue(of);
     case KernelKind::kEmbeddingForward:
     case KernelKind::kEmbeddingBackward:

@@ -15,8 +15,7 @@
 
 namespace plumb { inline namespace executor {
 
-/// True if a device runs the layer. It does not run sinks, biases of routers and experts, heads of more than 256
-/// channels, more than 32 experts a token, or what has no kernels.
+/// True if a device runs the layer. README.md beside this file says what it does not run.
 bool has_device_kernels(const Layer& layer);
 
 class DeviceLayer {

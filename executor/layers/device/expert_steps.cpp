@@ -15,11 +15,27 @@ RouterProduct router_product(const StepCall& of) {
   return {.tokens = of.shape()[0], .experts = of.shape()[1], .hidden = of.shape()[2]};
 }
 
+/// True if a bias is that of experts; otherwise it is the router's.
+bool is_of_expert_rows(const StepCall& of) {
+  return of.tensor_read(0).counted != CountedRows::kNone;
+}
+
 }  // namespace
 
-bool is_of_experts(KernelKind kind) {
-  return kind == KernelKind::kRouterProduct || kind == KernelKind::kRouter || kind == KernelKind::kCopyRows ||
-         kind == KernelKind::kExpertProducts || kind == KernelKind::kWeighPicks;
+bool is_of_experts(const StepCall& of) {
+  switch (of.step.call()->kind) {
+    case KernelKind::kRouterProduct:
+    case KernelKind::kRouter:
+    case KernelKind::kCopyRows:
+    case KernelKind::kExpertProducts:
+    case KernelKind::kWeighPicks:
+      return true;
+    case KernelKind::kBiasForward:
+    case KernelKind::kBiasBackward:
+      return is_of_expert_rows(of) || of.tensor_read(0).type == StoredType::kSingle;
+    default:
+      return false;
+  }
 }
 
 ExpertSteps::ExpertSteps(const PlacedProgram& program, DeviceLayerBytes& bytes)
@@ -68,6 +84,9 @@ void ExpertSteps::enqueue(const StepCall& of) const {
       return copy_rows(of);
     case KernelKind::kExpertProducts:
       return product_of_experts(of);
+    case KernelKind::kBiasForward:
+    case KernelKind::kBiasBackward:
+      return add_bias(of);
     case KernelKind::kWeighPicks:
       return weigh_picks(of);
     default:
@@ -87,14 +106,19 @@ void ExpertSteps::product_of_router(const StepCall& of) const {
   }
 }
 
+/// The bias of picks is a parameter of the forward alone.
+RouterRule ExpertSteps::rule(const StepCall& of) const {
+  return {.sigmoid = layer_.router == RouterKind::kSigmoid, .renormalised = layer_.renormalised, .bias = of.vector(0)};
+}
+
 /// Routes the picks; an expert takes the first picks of a whole sequence. In a context group share_picks() goes on.
 void ExpertSteps::route(const StepCall& of) const {
   DeviceKernels& kernels = of.kernels();
   const DeviceRoutes to = routes_of_slice(of);
   if (to.before != nullptr) kernels.sum_loads(routes_.in(of).loads, slice_loads(of, 0), slice_, lists());
   float* const probabilities = of.floats_written(0);
-  if (!of.call.context.is_shared()) return kernels.route(probabilities, to, routing_, layer_.renormalised);
-  kernels.pick(probabilities, to, routing_, layer_.renormalised);
+  if (!of.call.context.is_shared()) return kernels.route(probabilities, to, routing_, rule(of));
+  kernels.pick(probabilities, to, routing_, rule(of));
 }
 
 void ExpertSteps::share_picks(const StepCall& of) const {
@@ -126,7 +150,8 @@ void ExpertSteps::route_backward(const StepCall& of) const {
                           .gradient_scale = of.call.gradient_scale,
                           .loss_scale = of.call.loss_scale});
   }
-  kernels.route_backward(probabilities, of.floats_read(1), to, routing_, layer_.renormalised, added);
+  if (layer_.selection_bias) kernels.add_excess_picks(of.gradient(0), to.picks, routing_);
+  kernels.route_backward(probabilities, of.floats_read(1), to, routing_, rule(of), added);
 }
 
 /// Places tokens' rows at their picks' places, or sums rows by expert back, in the forward by the picks' weights.
@@ -141,12 +166,29 @@ void ExpertSteps::copy_rows(const StepCall& of) const {
     kernels.take_singles(of.floats_written(1), of.floats_read(of.step.reads.size() - 1), to.places, picked());
 }
 
+/// Returns the rows of this rank's experts, whose bounds are read as number `bounds`.
+ExpertRows ExpertSteps::rows_of_experts(const StepCall& of, std::size_t bounds) const {
+  return {.bounds = of.integers_at(of.step.reads[bounds]),
+          .rows = of.tensor_read(0).rows,
+          .experts = layer_.experts / of.program.seat().experts.ranks};
+}
+
+void ExpertSteps::add_bias(const StepCall& of) const {
+  DeviceKernels& kernels = of.kernels();
+  const bool is_forward = of.step.is(KernelKind::kBiasForward);
+  if (is_of_expert_rows(of)) {
+    const ExpertRows rows = rows_of_experts(of, 1);
+    if (is_forward) return kernels.experts_bias_forward(of.written(0), of.weight(0), rows, of.columns());
+    return kernels.experts_bias_backward(of.gradient(0), of.read(0), rows, of.columns());
+  }
+  if (is_forward) return kernels.router_bias_forward(of.floats_written(0), of.vector(0), of.rows(), of.columns());
+  kernels.router_bias_backward(of.gradient(0), of.floats_read(0), of.rows(), of.columns());
+}
+
 /// The bounds of the experts' rows are read behind a product's operands.
 void ExpertSteps::product_of_experts(const StepCall& of) const {
   const auto form = static_cast<GemmForm>(of.shape()[4]);
-  const std::size_t operands = form == GemmForm::kWeightGrad ? 2 : 1;
-  const ExpertRows rows{
-      .bounds = of.integers_at(of.step.reads[operands]), .rows = of.tensor_read(0).rows, .experts = of.shape()[3]};
+  const ExpertRows rows = rows_of_experts(of, form == GemmForm::kWeightGrad ? 2 : 1);
   DeviceKernels& kernels = of.kernels();
   switch (form) {
     case GemmForm::kInputGrad:
@@ -158,10 +200,16 @@ void ExpertSteps::product_of_experts(const StepCall& of) const {
   }
 }
 
+/// The first of the ranks that share an expert adds what the weights' gradients have of its output's bias.
 void ExpertSteps::weigh_picks(const StepCall& of) const {
   const DeviceRoutes weighed{.weights = of.floats_read(3), .places = of.integers_at(of.step.reads[4])};
-  of.kernels().weigh_picks(of.floats_written(2), of.written(0), of.written(1), of.read(2), weighed,
-                           {.picks = of.tensor_read(0).rows, .ffn = of.shape()[1], .hidden = of.shape()[2]});
+  WeighedPicks size{.picks = of.tensor_read(0).rows, .ffn = of.shape()[1], .hidden = of.shape()[2]};
+  if (!of.step.parameters.empty() && of.program.seat().experts.tensor.rank == 0) {
+    constexpr std::size_t kBounds = 5;  // behind the places
+    size.biases = of.weight(0);
+    size.rows = rows_of_experts(of, kBounds);
+  }
+  of.kernels().weigh_picks(of.floats_written(2), of.written(0), of.written(1), of.read(2), weighed, size);
 }
 
 }}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 namespace plumb { inline namespace executor {
 
 /// True for the kernels that this file enqueues.
-bool is_of_experts(KernelKind kind);
+bool is_of_experts(const StepCall& of);
 
 class ExpertSteps {
  public:
@@ -32,11 +32,14 @@ class ExpertSteps {
   DeviceRoutes routes_of_slice(const StepCall& of) const;
 
   void product_of_router(const StepCall& of) const;
+  RouterRule rule(const StepCall& of) const;
   void route(const StepCall& of) const;
   void route_backward(const StepCall& of) const;
   void copy_rows(const StepCall& of) const;
   void product_of_experts(const StepCall& of) const;
+  void add_bias(const StepCall& of) const;
   void weigh_picks(const StepCall& of) const;
+  ExpertRows rows_of_experts(const StepCall& of, std::size_t bounds) const;
 
   TransformerLayer layer_;
   ExpertRoutes routes_;

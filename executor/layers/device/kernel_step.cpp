@@ -1,5 +1,6 @@
 #include "executor/layers/device/kernel_step.h"
 
+#include <algorithm>
 #include <cassert>
 #include <variant>
 
@@ -14,6 +15,17 @@ DeviceBias bias_of(const StepCall& of) {
   return {.values = of.vector(kBias), .stored = of.weight(kBias)};
 }
 
+/// Returns where a step adds to the gradient of its parameter number `i`, of which each has as many columns: there
+/// itself, or where rows are divided in a tensor behind the results, which the next step sums over the group.
+float* own_gradient(const StepCall& of, std::size_t i) {
+  if (!of.step.gradients.empty()) return of.gradient(i);
+  return of.floats_written(of.step.writes.size() - 1) + static_cast<std::int64_t>(i) * of.columns();
+}
+
+void clear_own_gradients(const StepCall& of, std::int64_t elements) {
+  if (of.step.gradients.empty()) of.kernels().fill_zero(own_gradient(of, 0), elements);
+}
+
 void multiply(const StepCall& of) {
   const GemmSize size{of.shape()[0], of.shape()[1], of.shape()[2]};
   DeviceKernels& kernels = of.kernels();
@@ -23,7 +35,8 @@ void multiply(const StepCall& of) {
     case GemmForm::kInputGrad:
       return kernels.linear_input_grad(of.written(0), of.read(0), of.weight(0), size);
     case GemmForm::kWeightGrad:
-      return kernels.linear_weight_grad(of.gradient(0), of.read(0), of.read(1), size);
+      clear_own_gradients(of, size.m * size.n);
+      return kernels.linear_weight_grad(own_gradient(of, 0), of.read(0), of.read(1), size);
     case GemmForm::kForwardBias:
       return kernels.linear_bias_forward(of.written(0), of.read(0), of.weight(0), bias_of(of), size);
     case GemmForm::kForwardGelu:
@@ -31,17 +44,6 @@ void multiply(const StepCall& of) {
     case GemmForm::kWeightGradBias:
       return kernels.linear_bias_weight_grad(of.gradient(0), of.gradient(1), of.read(0), of.read(1), size);
   }
-}
-
-/// Returns where a step adds to the gradient of its vector number `i`: there itself, or where rows are divided in a
-/// tensor behind the results, which the next step sums over the group.
-float* vector_gradient(const StepCall& of, std::size_t i) {
-  if (!of.step.gradients.empty()) return of.gradient(i);
-  return of.floats_written(of.step.writes.size() - 1) + static_cast<std::int64_t>(i) * of.columns();
-}
-
-void clear_own_gradients(const StepCall& of, std::int64_t vectors) {
-  if (of.step.gradients.empty()) of.kernels().fill_zero(vector_gradient(of, 0), vectors * of.columns());
 }
 
 struct NormParts {
@@ -77,9 +79,9 @@ void norm_backward(const StepCall& of) {
   const DeviceNorm norm{.gain = of.vector(0),
                         .mean = has_mean ? of.floats_read(statistics + 1) : nullptr,
                         .rstd = of.floats_read(statistics)};
-  clear_own_gradients(of, has_mean ? 2 : 1);
-  of.kernels().norm_backward(of.written(0), vector_gradient(of, 0), has_mean ? vector_gradient(of, 1) : nullptr,
-                             of.read(0), statistics > kPast ? of.read(kPast) : nullptr, of.read(1), norm,
+  clear_own_gradients(of, (has_mean ? 2 : 1) * of.columns());
+  of.kernels().norm_backward(of.written(0), own_gradient(of, 0), has_mean ? own_gradient(of, 1) : nullptr, of.read(0),
+                             statistics > kPast ? of.read(kPast) : nullptr, of.read(1), norm,
                              {of.rows(), of.columns()});
 }
 
@@ -99,15 +101,19 @@ void drop(const StepCall& of) {
             dropout_of(of.program.layer()));
 }
 
+/// The heads of latent attention turn their last channels, and the key that they share has no others.
 void rotate(const StepCall& of) {
   const auto& block = std::get<TransformerLayer>(of.program.layer());
+  const bool is_latent = block.kv_rank > 0;
+  const std::int64_t width = of.tensor_written(0).columns;
   const RotarySize size{.tokens = of.rows(),
                         .sequence = of.program.own().sequence,
                         .heads = of.shape()[1],
-                        .head_size = block.head_size,
-                        .row_width = of.tensor_written(0).columns,
+                        .head_size = is_latent ? width / of.shape()[1] : block.head_size,
+                        .row_width = width,
                         .rotary_size = of.shape()[2]};
-  of.kernels().rotary(of.written(0), of.call.constants, size,
+  const std::int64_t first = is_latent ? size.head_size - size.rotary_size : 0;
+  of.kernels().rotary(of.written(0) + first * of.program.element_bytes(), of.call.constants, size,
                       of.is_forward() ? RotaryDirection::kForward : RotaryDirection::kBackward);
 }
 
@@ -121,8 +127,25 @@ void add_residual(const StepCall& of) {
                             of.columns());
 }
 
+LatentHeads latent_heads_of(const StepCall& of) {
+  return {.rows = of.rows(),
+          .heads = of.shape()[1],
+          .head_size = of.shape()[2],
+          .shared = of.shape()[3],
+          .value_size = of.shape()[4]};
+}
+
+/// Copies all of a tensor, or rows to rows of more columns or of fewer.
 void copy(const StepCall& of) {
-  const bool is_of_data = of.tensor_read(0).origin == Origin::kHeld;
+  const LayerTensor &from = of.tensor_read(0), &to = of.tensor_written(0);
+  if (from.rows == to.rows && from.columns != to.columns) {
+    const std::int64_t first = of.step.first_column * of.program.element_bytes();
+    const bool is_back = to.columns > from.columns;
+    return of.kernels().copy_columns(of.written(0) + (is_back ? first : 0), to.columns,
+                                     of.read(0) + (is_back ? 0 : first), from.columns,
+                                     {to.rows, std::min(from.columns, to.columns)});
+  }
+  const bool is_of_data = from.origin == Origin::kHeld;
   of.kernels().copy(of.written(0), is_of_data ? of.call.samples : of.read(0), of.rows() * of.program.element_bytes());
 }
 
@@ -144,10 +167,14 @@ void enqueue_kernel(const StepCall& of) {
     case KernelKind::kBiasForward:
       return kernels.bias_forward(of.written(0), of.vector(0), of.rows(), of.columns());
     case KernelKind::kBiasBackward:
-      clear_own_gradients(of, 1);
-      return kernels.bias_backward(vector_gradient(of, 0), of.read(0), of.rows(), of.columns());
+      clear_own_gradients(of, of.columns());
+      return kernels.bias_backward(own_gradient(of, 0), of.read(0), of.rows(), of.columns());
     case KernelKind::kRotary:
       return rotate(of);
+    case KernelKind::kJoinHeads:
+      return kernels.join_latent_heads(of.written(0), of.read(0), of.read(1), of.read(2), latent_heads_of(of));
+    case KernelKind::kSplitHeads:
+      return kernels.split_latent_heads(of.written(0), of.written(1), of.written(2), of.read(0), latent_heads_of(of));
     case KernelKind::kResidualAdd:
       return add_residual(of);
     case KernelKind::kDropout:

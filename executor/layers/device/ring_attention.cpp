@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "executor/layers/device/attention_gradients.h"
+#include "executor/layers/device/attention_operands.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -88,15 +89,20 @@ void RingAttention::pass_round(const StepCall& of, Attend attend) const {
   }
 }
 
+AttentionOperands RingAttention::operands_in(const StepCall& of, const Piece& piece,
+                                             const std::byte* keys_values) const {
+  AttentionOperands operands = operands_of(of, piece.block);
+  operands.keys_values = keys_values + piece.first_row * key_columns() * element_bytes_;
+  if (!piece.is_last) operands.dsinks = nullptr;
+  return operands;
+}
+
 void RingAttention::forward(const StepCall& of, const AttentionSize& size) const {
   if (seat_.is_sliced()) keep(of);
   pass_round(of, [&](int step, const std::byte* keys_values) {
     for_each_piece(size, step, [&](const Piece& piece) {
       of.kernels().attention_forward(piece.is_last ? of.written(0) : nullptr, room_of(of).sums, of.floats_written(1),
-                                     {.qkv = of.read(0),
-                                      .keys_values = keys_values + piece.first_row * key_columns() * element_bytes_,
-                                      .block = piece.block,
-                                      .numbers = of.call.numbers});
+                                     operands_in(of, piece, keys_values));
     });
   });
 }
@@ -113,13 +119,9 @@ void RingAttention::backward(const StepCall& of, const AttentionSize& size) cons
   pass_round(of, [&](int step, const std::byte* keys_values) {
     if (step > 0) go_on();
     for_each_piece(size, step, [&](const Piece& piece) {
-      of.kernels().attention_backward(piece.is_last ? tensors.dqkv : nullptr,
-                                      gradients + piece.first_row * key_columns(), room_of(of).sums, tensors.products,
-                                      tensors.doutput, tensors.output, tensors.log_sum_exp,
-                                      {.qkv = tensors.qkv,
-                                       .keys_values = keys_values + piece.first_row * key_columns() * element_bytes_,
-                                       .block = piece.block,
-                                       .numbers = of.call.numbers});
+      of.kernels().attention_backward(
+          piece.is_last ? tensors.dqkv : nullptr, gradients + piece.first_row * key_columns(), room_of(of).sums,
+          tensors.products, tensors.doutput, tensors.output, tensors.log_sum_exp, operands_in(of, piece, keys_values));
     });
   });
   go_on();

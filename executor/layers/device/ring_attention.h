@@ -34,8 +34,8 @@ class RingAttention {
   static Room room_of(const StepCall& of);
 
   std::int64_t rows() const { return size_.batch * size_.sequence; }
-  std::int64_t query_columns() const { return size_.heads * size_.head_size; }
-  std::int64_t key_columns() const { return 2 * size_.kv_heads * size_.head_size; }
+  std::int64_t query_columns() const { return size_.query_width(); }
+  std::int64_t key_columns() const { return size_.key_value_width(); }
   std::int64_t width() const { return query_columns() + key_columns(); }
   /// Returns R, the tokens of each sequence in a block that goes round, including those of earlier slices.
   std::int64_t block_rows() const { return before_ + size_.sequence; }
@@ -43,6 +43,7 @@ class RingAttention {
 
   template <class Visit>
   void for_each_piece(const AttentionSize& size, int step, Visit visit) const;
+  AttentionOperands operands_in(const StepCall& of, const Piece& piece, const std::byte* keys_values) const;
   void keep(const StepCall& of) const;
   template <class Attend>
   void pass_round(const StepCall& of, Attend attend) const;

@@ -1,12 +1,14 @@
 #include "executor/layers/device/slice_attention.h"
 
 #include "executor/layers/device/attention_gradients.h"
+#include "executor/layers/device/attention_operands.h"
 
 namespace plumb { inline namespace executor {
 
-SliceAttention::SliceAttention(const AttentionSize& size, const DeviceSeat& seat, std::int64_t element_bytes,
-                               DeviceLayerBytes& bytes)
+SliceAttention::SliceAttention(const AttentionSize& size, std::int64_t first_sink, const DeviceSeat& seat,
+                               std::int64_t element_bytes, DeviceLayerBytes& bytes)
     : size_(size),
+      first_sink_(first_sink),
       whole_(seat.sequence),
       tokens_(seat.slice),
       element_bytes_(element_bytes),
@@ -19,10 +21,10 @@ SliceAttention::SliceAttention(const AttentionSize& size, const DeviceSeat& seat
 AttentionOperands SliceAttention::operands(const StepCall& of, const AttentionSize& size) const {
   AttentionSize whole = size;
   whole.sequence = whole_;
-  return {.qkv = of.read(0),
-          .keys_values = kept(of),
-          .block = block_of_slice({.size = whole, .first = tokens_.first, .count = tokens_.count}),
-          .numbers = of.call.numbers};
+  AttentionOperands operands =
+      operands_of(of, block_of_slice({.size = whole, .first = tokens_.first, .count = tokens_.count}), first_sink_);
+  operands.keys_values = kept(of);
+  return operands;
 }
 
 void SliceAttention::enqueue(const StepCall& of, const AttentionSize& size) const {

@@ -12,8 +12,9 @@ namespace plumb { inline namespace executor {
 
 class SliceAttention {
  public:
-  /// `size` is that of the slice. Adds the bytes that sequences keep to `bytes`.
-  SliceAttention(const AttentionSize& size, const DeviceSeat& seat, std::int64_t element_bytes,
+  /// `size` is that of the slice, and `first_sink` the number of its first head among the tensor rank's. Adds the bytes
+  /// that sequences keep to `bytes`.
+  SliceAttention(const AttentionSize& size, std::int64_t first_sink, const DeviceSeat& seat, std::int64_t element_bytes,
                  DeviceLayerBytes& bytes);
 
   /// Enqueues a step of attention. `size` is the constructor's, with the micro-batch's dropout. In the backward the
@@ -26,8 +27,8 @@ class SliceAttention {
   std::byte* kept(const StepCall& of) const { return of.call.sequences + kept_at_; }
   AttentionOperands operands(const StepCall& of, const AttentionSize& size) const;
 
-  std::int64_t query_columns() const { return size_.heads * size_.head_size; }
-  std::int64_t key_columns() const { return 2 * size_.kv_heads * size_.head_size; }
+  std::int64_t query_columns() const { return size_.query_width(); }
+  std::int64_t key_columns() const { return size_.key_value_width(); }
   /// Calls visit(row of the slice, row of the sequences) with the first row of each sequence.
   template <class Visit>
   void for_each_sequence(Visit visit) const {
@@ -35,6 +36,7 @@ class SliceAttention {
   }
 
   AttentionSize size_;
+  std::int64_t first_sink_;
   std::int64_t whole_;  // s
   TokenRange tokens_;
   std::int64_t element_bytes_;

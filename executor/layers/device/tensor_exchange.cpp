@@ -12,9 +12,17 @@ bool is_stored(const Exchange& exchange) {
   return exchange.type == StoredType::kElement;
 }
 
+/// Gathers rows, or the last columns of rows that have more.
 void gather_rows(const StepCall& of, const Exchange& exchange) {
-  const std::int64_t block = of.tensor_read(0).bytes(of.program.element_bytes());
-  of.kernels().copy(of.written(0) + of.call.tensor.rank() * block, of.read(0), block);
+  const LayerTensor& own = of.tensor_read(0);
+  const std::int64_t columns = of.tensor_written(0).columns, element = of.program.element_bytes();
+  const std::int64_t block = own.rows * columns * element;
+  std::byte* const to = of.written(0) + of.call.tensor.rank() * block;
+  if (own.columns == columns)
+    of.kernels().copy(to, of.read(0), block);
+  else
+    of.kernels().copy_columns(to, columns, of.read(0) + (own.columns - columns) * element, own.columns,
+                              {own.rows, columns});
   of.call.tensor.exchange(CollectiveKind::kAllGather, of.written(0), exchange.elements, true);
 }
 

@@ -60,7 +60,7 @@ void enqueue_router(DeviceKernels& kernels, const KernelCall& call, DeviceOperan
                             .places = integers(picks),
                             .bounds = integers(size.experts + 1),
                             .loads = integers(size.experts)};
-  kernels.route(with.floats(size.sequence * size.experts), routes, size, true);
+  kernels.route(with.floats(size.sequence * size.experts), routes, size, {.renormalised = true});
 }
 
 /// Returns a place for every row: a stride through all rows that meets each once.

@@ -94,7 +94,9 @@ class BlockUpdate {
     memory.fields = fields_in_window(number);
     if (places_.has_master_on_host()) memory.master = reinterpret_cast<float*>(memory.fields.back());
     update(part, memory);
-    const bool has_vectors = places_.has_master_on_host() && layout_.shares().zero() == 0 && !part.decays;
+    // The biases of experts do not decay either, but are read as they are stored.
+    const bool has_vectors = places_.has_master_on_host() && layout_.shares().zero() == 0 && !part.decays &&
+                             layout_.vectors().elements() > 0;
     if (has_vectors)  // vectors of shares are brought by UNSHARD
       recorder_.copy(memory_.vector_block + layout_.vectors().place_of(layout_.own().first + part.first), memory.master,
                      part.count * kSingleBytes);

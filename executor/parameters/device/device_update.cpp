@@ -81,7 +81,9 @@ std::vector<float> update_constants(const OptimizerSettings& optimizer) {
 
 void enqueue_update(DeviceKernels& kernels, const OptimizerSettings& optimizer, const UpdatePart& part,
                     const PartMemory& memory) {
-  std::visit(Enqueue{.kernels = kernels, .part = part, .memory = memory}, optimizer);
+  const Enqueue enqueue{.kernels = kernels, .part = part, .memory = memory};
+  if (part.balance_rate > 0) return kernels.balance_update(enqueue.update(0), static_cast<float>(part.balance_rate));
+  std::visit(enqueue, optimizer);
 }
 
 }}  // namespace plumb::executor

@@ -51,10 +51,20 @@ StatePlace OptimizerPlaces::take(std::int64_t bytes) {
 /// Optimizers that go by element have each field of all own elements in one place, and parts as long as they can be.
 void OptimizerPlaces::add_ranges(const ParameterPlaces& places, const std::vector<ParameterPiece>& pieces,
                                  ElementRange own) {
+  const auto tensor_of = [&](const ParameterPiece& piece) -> const ParameterTensor& {
+    return places.parameters[piece.parameter].tensor;
+  };
   std::vector<StatePlace> of_own;
-  if (!places.parameters.empty())
-    for (const OptimizerField& field :
-         optimizer_fields(options_.optimizer, places.parameters.front().tensor, own.count)) {
+  std::int64_t trained = own.count;
+  const ParameterTensor* any = nullptr;
+  for (const ParameterPiece& piece : pieces) {
+    if (tensor_of(piece).balance_rate > 0)
+      trained -= piece.count;
+    else
+      any = &tensor_of(piece);
+  }
+  if (any != nullptr)
+    for (const OptimizerField& field : optimizer_fields(options_.optimizer, *any, trained)) {
       of_own.push_back(take(field.bytes));
       state_bytes_ += field.bytes;
     }
@@ -63,14 +73,20 @@ void OptimizerPlaces::add_ranges(const ParameterPlaces& places, const std::vecto
     for (const StatePlace& field : of_own) fields.push_back({field.first + first * kSingleBytes, count * kSingleBytes});
     return fields;
   };
+  std::int64_t balanced = 0;  // elements so far that have no state
   for (const ParameterPiece& piece : pieces) {
-    const bool own_decays = decays(places.parameters[piece.parameter].tensor);
-    fields_.push_back(fields_in(piece.first_in_range, piece.count));
-    if (parts_.empty() || parts_.back().decays != own_decays)
-      parts_.push_back({.first = piece.first_in_range, .decays = own_decays, .matrices = {}, .fields = {}});
+    const double rate = tensor_of(piece).balance_rate;
+    const bool own_decays = decays(tensor_of(piece));
+    fields_.push_back(rate > 0 ? std::vector<StatePlace>{} : fields_in(piece.first_in_range - balanced, piece.count));
+    if (parts_.empty() || parts_.back().decays != own_decays || parts_.back().balance_rate != rate)
+      parts_.push_back(
+          {.first = piece.first_in_range, .decays = own_decays, .balance_rate = rate, .matrices = {}, .fields = {}});
     parts_.back().count = piece.first_in_range + piece.count - parts_.back().first;
+    if (rate > 0)
+      balanced += piece.count;
+    else
+      parts_.back().fields = fields_in(parts_.back().first - balanced, parts_.back().count);
   }
-  for (UpdatePart& part : parts_) part.fields = fields_in(part.first, part.count);
 }
 
 void OptimizerPlaces::add_tensors(const ParameterPlaces& places, const std::vector<ParameterPiece>& pieces) {
@@ -81,6 +97,7 @@ void OptimizerPlaces::add_tensors(const ParameterPlaces& places, const std::vect
     UpdatePart part{.first = piece.first_in_range,
                     .count = piece.count,
                     .decays = decays(tensor),
+                    .balance_rate = tensor.balance_rate,
                     .matrices = matrices_of(tensor),
                     .fields = {}};
     for (const OptimizerField& field : optimizer_fields(options_.optimizer, tensor, piece.count)) {
@@ -93,7 +110,8 @@ void OptimizerPlaces::add_tensors(const ParameterPlaces& places, const std::vect
   }
 }
 
-/// Cuts parts so that each fits half of the window. 8-bit AdamW is cut between its blocks, Adafactor nowhere.
+/// Cuts parts so that each fits half of the window. 8-bit AdamW is cut between its blocks, Adafactor and the few elements
+/// of a bias of picks nowhere.
 void OptimizerPlaces::cut_parts() {
   if (std::holds_alternative<Adafactor>(options_.optimizer)) return;
   const bool has_blocks = std::holds_alternative<AdamW8Bit>(options_.optimizer);
@@ -104,6 +122,10 @@ void OptimizerPlaces::cut_parts() {
   };
   std::vector<UpdatePart> cut;
   for (const UpdatePart& part : parts_) {
+    if (part.balance_rate > 0) {
+      cut.push_back(part);
+      continue;
+    }
     std::int64_t each = 0;
     for (std::size_t field = 0; field < part.fields.size(); ++field) each += aligned(bytes_of_step(field));
     const std::int64_t steps = std::max<std::int64_t>(1, options_.window_bytes / 2 / std::max<std::int64_t>(1, each));

@@ -33,11 +33,13 @@ struct StatePlace {
   friend bool operator==(const StatePlace&, const StatePlace&) = default;
 };
 
-/// Neighbours among the own elements that one update takes: weight decay spares all of them, or none.
+/// Neighbours among the own elements that one update takes: weight decay spares all of them, or none, and they are a
+/// bias of picks, or the optimizer trains them.
 struct UpdatePart {
   std::int64_t first = 0;  ///< own element
   std::int64_t count = 0;
   bool decays = false;
+  double balance_rate = 0;   ///< of a bias of picks (kernels/layer/parameter_tensor.h), which has no state
   MatrixStackSize matrices;  ///< for Adafactor; no rows: a vector
   /// [field] in the order of optimizer_fields() (executor/parameters/optimizer_state.h). On the host, and in 16
   /// bits, the master weights stand behind them.

@@ -89,17 +89,21 @@ class CallRecorder final : public DeviceKernels {
   void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override;
   void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
   void adafactor_update(const DeviceUpdate& update, const DeviceFactors& factors, const Adafactor& optimizer) override;
+  void balance_update(const DeviceUpdate& update, float rate) override;
 
   // Experts (recorded_expert_calls.cpp).
   void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;
   void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override;
   void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
-  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
-  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
+  void router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) override;
+  void router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) override;
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override;
+  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override;
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override;
   void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) override;
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                      const PickRouting& size, bool renormalised, const float* added) override;
+                      const PickRouting& size, const RouterRule& rule, const float* added) override;
+  void add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) override;
   void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                     const PickRouting& size, const BalanceScale& scale) override;
   void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
@@ -119,12 +123,18 @@ class CallRecorder final : public DeviceKernels {
                           std::int64_t out) override;
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override;
+  void experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) override;
+  void experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) override;
 
   // Attention and context groups (recorded_context_calls.cpp).
   void split_heads(void* blocks, const void* rows, const HeadShares& size) override;
   void join_heads(void* rows, const void* blocks, const HeadShares& size) override;
   void transpose_blocks(void* to, const void* from, const BlockMatrix& size) override;
   void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) override;
+  void join_latent_heads(void* qkv, const void* queries, const void* shared, const void* keys_values,
+                         const LatentHeads& size) override;
+  void split_latent_heads(void* dqueries, void* dshared, void* dkeys_values, const void* dqkv,
+                          const LatentHeads& size) override;
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override;
   void attention_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
                           const void* output, const float* log_sum_exp, const AttentionOperands& of) override;

@@ -20,6 +20,16 @@ void CallRecorder::narrow_columns(void* to, std::int64_t to_width, const float* 
   add([=](DeviceKernels& kernels) { kernels.narrow_columns(to, to_width, from, size); });
 }
 
+void CallRecorder::join_latent_heads(void* qkv, const void* queries, const void* shared, const void* keys_values,
+                                     const LatentHeads& size) {
+  add([=](DeviceKernels& kernels) { kernels.join_latent_heads(qkv, queries, shared, keys_values, size); });
+}
+
+void CallRecorder::split_latent_heads(void* dqueries, void* dshared, void* dkeys_values, const void* dqkv,
+                                      const LatentHeads& size) {
+  add([=](DeviceKernels& kernels) { kernels.split_latent_heads(dqueries, dshared, dkeys_values, dqkv, size); });
+}
+
 void CallRecorder::attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) {
   add([=](DeviceKernels& kernels) { kernels.attention_forward(output, sums, log_sum_exp, of); });
 }

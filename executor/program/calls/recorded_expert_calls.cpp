@@ -16,12 +16,20 @@ void CallRecorder::router_weight_grad(float* dweight, const float* dscores, cons
   add([=](DeviceKernels& kernels) { kernels.router_weight_grad(dweight, dscores, x, size); });
 }
 
-void CallRecorder::route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) {
-  add([=](DeviceKernels& kernels) { kernels.route(scores, routes, size, renormalised); });
+void CallRecorder::router_bias_forward(float* scores, const float* bias, std::int64_t tokens, std::int64_t experts) {
+  add([=](DeviceKernels& kernels) { kernels.router_bias_forward(scores, bias, tokens, experts); });
 }
 
-void CallRecorder::pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) {
-  add([=](DeviceKernels& kernels) { kernels.pick(scores, routes, size, renormalised); });
+void CallRecorder::router_bias_backward(float* dbias, const float* dscores, std::int64_t tokens, std::int64_t experts) {
+  add([=](DeviceKernels& kernels) { kernels.router_bias_backward(dbias, dscores, tokens, experts); });
+}
+
+void CallRecorder::route(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) {
+  add([=](DeviceKernels& kernels) { kernels.route(scores, routes, size, rule); });
+}
+
+void CallRecorder::pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) {
+  add([=](DeviceKernels& kernels) { kernels.pick(scores, routes, size, rule); });
 }
 
 void CallRecorder::place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) {
@@ -33,10 +41,14 @@ void CallRecorder::sum_loads(std::int32_t* sums, const std::int32_t* loads, std:
 }
 
 void CallRecorder::route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
-                                  const PickRouting& size, bool renormalised, const float* added) {
+                                  const PickRouting& size, const RouterRule& rule, const float* added) {
   add([=](DeviceKernels& kernels) {
-    kernels.route_backward(probabilities, weight_gradients, routes, size, renormalised, added);
+    kernels.route_backward(probabilities, weight_gradients, routes, size, rule, added);
   });
+}
+
+void CallRecorder::add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) {
+  add([=](DeviceKernels& kernels) { kernels.add_excess_picks(excess, picks, size); });
 }
 
 void CallRecorder::balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
@@ -91,6 +103,14 @@ void CallRecorder::experts_input_grad(void* dx, const void* dy, const void* weig
 void CallRecorder::experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows,
                                        std::int64_t out, std::int64_t in) {
   add([=](DeviceKernels& kernels) { kernels.experts_weight_grad(dweights, dy, x, rows, out, in); });
+}
+
+void CallRecorder::experts_bias_forward(void* y, const void* biases, const ExpertRows& rows, std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.experts_bias_forward(y, biases, rows, columns); });
+}
+
+void CallRecorder::experts_bias_backward(float* dbiases, const void* dy, const ExpertRows& rows, std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.experts_bias_backward(dbiases, dy, rows, columns); });
 }
 
 }}  // namespace plumb::executor

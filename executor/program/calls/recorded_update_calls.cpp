@@ -34,4 +34,8 @@ void CallRecorder::adafactor_update(const DeviceUpdate& update, const DeviceFact
   add([=](DeviceKernels& kernels) { kernels.adafactor_update(update, factors, optimizer); });
 }
 
+void CallRecorder::balance_update(const DeviceUpdate& update, float rate) {
+  add([=](DeviceKernels& kernels) { kernels.balance_update(update, rate); });
+}
+
 }}  // namespace plumb::executor

@@ -35,11 +35,10 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(spec.shard > 0, "state that some of the replicas share", "leave shard out, or use --backend cpu");
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
-      refuse(
-          !has_device_kernels(layer),
-          "latent attention, soft-capped scores, sinks, sigmoid routers, biases of routers, picks and experts, heads "
-          "of more than 256 channels, more than 32 experts a token and convolutions over more than 8 tokens",
-          kCpu);
+      refuse(!has_device_kernels(layer),
+             "heads of more than 256 "
+             "channels, more than 32 experts a token and convolutions over more than 8 tokens",
+             kCpu);
       refuse(mixer_of<Mamba2Mixer>(layer) != nullptr && slices > 1, "Mamba-2's blocks in slices of sequences",
              "choose a schedule without slices, or use --backend cpu");
       refuse(is_mixture(layer) && !shares_experts, "experts that fewer ranks share than the tensor group has",

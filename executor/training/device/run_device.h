@@ -22,9 +22,9 @@ struct DeviceRunOptions {
   std::int64_t update_window_bytes = kUpdateWindowBytes;  ///< for an optimizer whose state is on the host
 };
 
-/// Throws SpecError with a remedy if a device does not run the spec: latent attention, sinks, biases of routers and
-/// experts, heads of more than 256 channels, more than 32 experts a token, routers with 2^24 picks of a micro-batch or
-/// more.
+/// Throws SpecError with a remedy if a device does not run the spec: a layer without has_device_kernels(), state that some
+/// of the replicas share, experts that fewer ranks share than the tensor group has, slices of Mamba-2's blocks, routers
+/// with 2^24 picks of a micro-batch or more.
 void require_device_runnable(const RunSpec& spec);
 
 /// Trains all ranks. Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if

@@ -3,6 +3,7 @@
 // or exchange heads for tokens (Ulysses, Jacobs et al. 2023).
 
 #include "kernels/layer/emit/block_part.h"
+#include "kernels/layer/emit/ring_memory.h"
 
 namespace plumb { inline namespace kernels {
 namespace {
@@ -40,7 +41,8 @@ class Attention : public BlockPart {
       exchange_heads(builder, all, output_);
     } else {
       pass_round(builder, ExchangeKind::kRing, "keys and values");
-      add_ring_memory(builder, attend(builder, KernelKind::kAttentionForward, {qkv_}, {output_, log_sum_exp_}));
+      add_ring_memory(builder, attend(builder, KernelKind::kAttentionForward, {qkv_}, {output_, log_sum_exp_}),
+                      ring_columns());
     }
     gated_ = output_;
     if (layer_.output_gate) {
@@ -125,7 +127,8 @@ class Attention : public BlockPart {
     const Positions reads = {qkv_, gradient, output_, log_sum_exp_};
     if (builder.on_device()) {
       const int beside = builder.tensor("qkv gradient beside qkv", tokens, qkv_width_);
-      add_ring_memory(builder, attend(builder, KernelKind::kAttentionBackward, reads, {beside, products(builder)}));
+      add_ring_memory(builder, attend(builder, KernelKind::kAttentionBackward, reads, {beside, products(builder)}),
+                      ring_columns());
       qkv_gradient_ = builder.in_place_of("qkv gradient", qkv_);
       builder.kernel("qkv gradient", kernel_call(KernelKind::kCopy, {tokens * qkv_width_}), {beside}, {qkv_gradient_});
     } else {
@@ -145,24 +148,11 @@ class Attention : public BlockPart {
                      kind == ExchangeKind::kRing ? Positions{} : Positions{moved});
   }
 
+  RingColumns ring_columns() const { return {.keys = 2 * kv_heads_ * layer_.head_size, .sums = query_width_}; }
+
   /// Returns a device's scratch of the backward.
   int products(ProgramBuilder& builder) const {
     return builder.tensor("products of outputs and gradients", builder.tokens(), heads_, StoredType::kSingle);
-  }
-
-  /// Adds what a device of a ring has besides: the block of keys and values that is sent and the one that arrives, sums
-  /// by query, and in the backward the gradients of both blocks. A block has the tokens of earlier slices too.
-  void add_ring_memory(ProgramBuilder& builder, LayerStep& step) const {
-    const LayerWork& work = builder.work();
-    if (!builder.on_device() || work.context_parallel == 1) return;
-    const std::int64_t rows = work.microbatch * share(work.earlier_tokens + work.sequence, work.context_parallel);
-    const std::int64_t columns = 2 * kv_heads_ * layer_.head_size;
-    step.writes.push_back(builder.tensor("block that is sent", rows, columns));
-    step.writes.push_back(builder.tensor("block that arrives", rows, columns));
-    step.writes.push_back(builder.tensor("sums by query", builder.tokens(), query_width_, StoredType::kSingle));
-    if (step.pass == Pass::kForward) return;
-    step.writes.push_back(builder.tensor("gradients that are sent", rows, columns, StoredType::kSingle));
-    step.writes.push_back(builder.tensor("gradients that arrive", rows, columns, StoredType::kSingle));
   }
 
   /// Exchanges heads for tokens, or back. A device sends from a place and receives in another.

@@ -291,13 +291,17 @@ int Experts::expert_input_grad(ProgramBuilder& builder, int rows) {
   product.parameters = {down_.weight};
   if (on_device) {
     const int places = is_spread(builder) ? received_ : routes_[2];
-    builder.kernel("picks weighed", kernel_call(KernelKind::kWeighPicks, {routed_, ffn_, h}),
-                   {gradient, expert_output_gradient_, activation_, weights_, places},
-                   {gradient, expert_output_gradient_, weight_gradients_});
+    LayerStep& weighed = builder.kernel("picks weighed", kernel_call(KernelKind::kWeighPicks, {routed_, ffn_, h}),
+                                        {gradient, expert_output_gradient_, activation_, weights_, places},
+                                        {gradient, expert_output_gradient_, weight_gradients_});
+    if (down_.bias >= 0) {  // part of a pick's output, and so of its weight
+      weighed.reads.append(by_expert_);
+      weighed.parameters = {down_.bias};
+    }
   } else {
     product.reads.append(Positions{activation_, weights_});
     product.writes.append(Positions{expert_output_gradient_, weight_gradients_});
-    if (down_.bias >= 0) product.parameters.push_back(down_.bias);  // part of a pick's output, and so of its weight
+    if (down_.bias >= 0) product.parameters.push_back(down_.bias);  // the same
   }
   before_gradient_ = builder.in_place_of("up gradient", before_);
   builder.kernel("activation", kernel_call(KernelKind::kActivationBackward, {routed_, ffn_, gated}),

@@ -2,7 +2,10 @@
 // compressed by matrices that every tensor rank has, normalised, and expanded by matrices of which a rank has its a/t
 // heads. The keys of all heads share their turned channels, which are not compressed. Ranks compress their own rows.
 
+#include <algorithm>
+
 #include "kernels/layer/emit/block_part.h"
+#include "kernels/layer/emit/ring_memory.h"
 
 namespace plumb { inline namespace kernels {
 namespace {
@@ -38,7 +41,7 @@ class LatentAttention : public BlockPart {
     compressed_ = builder.tensor("compressed keys and values", own, kv_down_.out);
     builder.multiply(kv_down_, input, compressed_);
     normed_ = builder.tensor("kv_norm output", own, layer_.kv_rank);
-    builder.norm_forward(kv_norm_, compressed_, normed_);
+    builder.norm_forward(kv_norm_, norm_input(builder), normed_);
     const int keys_and_values = builder.tensor("keys and values", tokens, kv_up_.out);
     builder.multiply(kv_up_, builder.gathered(normed_), keys_and_values);
     const int shared = shared_keys(builder);
@@ -63,8 +66,11 @@ class LatentAttention : public BlockPart {
     builder.input_gradient(out_, builder.gathered(output_gradient), gradient);
     const int dqkv = builder.tensor("qkv gradient", tokens, builder.at(qkv_).columns);
     pass_round(builder, ExchangeKind::kRing, "keys and values", qkv_);
+    Positions writes = {dqkv};
+    if (builder.on_device())
+      writes.push_back(builder.tensor("products of outputs and gradients", tokens, heads_, StoredType::kSingle));
     LayerStep& attended =
-        attend(builder, KernelKind::kLatentAttentionBackward, {qkv_, gradient, output_, log_sum_exp_}, {dqkv});
+        attend(builder, KernelKind::kLatentAttentionBackward, {qkv_, gradient, output_, log_sum_exp_}, writes);
     if (sinks_ >= 0) attended.gradients = {sinks_};
     pass_round(builder, ExchangeKind::kRingSum, "gradients of keys and values", dqkv);
 
@@ -79,8 +85,7 @@ class LatentAttention : public BlockPart {
     const int dnormed = partial(builder, "kv_norm output gradient", layer_.kv_rank);
     builder.input_gradient(kv_up_, keys_and_values_gradient_, dnormed);
     compressed_gradient_ = builder.tensor("gradient of compressed keys and values", own, kv_down_.out);
-    // The norm has the first channels, and the shared keys are the others.
-    builder.norm_backward(kv_norm_, builder.summed(dnormed), shared, compressed_, compressed_gradient_);
+    norm_input_grad(builder, builder.summed(dnormed), shared);
     const int dinput = builder.tensor("gradient through keys and values", own, layer_.hidden);
     builder.input_gradient(kv_down_, compressed_gradient_, dinput);
     const int through_queries = query_input_grad(builder);
@@ -100,6 +105,33 @@ class LatentAttention : public BlockPart {
   }
 
  private:
+  /// Returns the rows that the norm of keys and values reads, which have the first of the compressed channels. A device
+  /// packs them, as its norms have rows without gaps.
+  int norm_input(ProgramBuilder& builder) {
+    if (!builder.on_device()) return compressed_;
+    packed_ = builder.tensor("compressed keys and values without shared keys", builder.own_rows(), layer_.kv_rank);
+    copy_columns(builder, 0, compressed_, packed_);
+    return packed_;
+  }
+
+  /// Writes the gradient of the compressed channels: the norm has the first, and the shared keys are the others.
+  void norm_input_grad(ProgramBuilder& builder, int output_gradient, int shared) {
+    if (!builder.on_device())
+      return builder.norm_backward(kv_norm_, output_gradient, shared, compressed_, compressed_gradient_);
+    const int packed = builder.in_place_of("gradient before kv_norm", packed_);
+    builder.norm_backward(kv_norm_, output_gradient, -1, packed_, packed);
+    copy_columns(builder, 0, packed, compressed_gradient_);
+    copy_columns(builder, layer_.kv_rank, shared, compressed_gradient_).reads.push_back(compressed_gradient_);
+  }
+
+  /// Copies rows from or to those of the compressed channels, from this one on.
+  static LayerStep& copy_columns(ProgramBuilder& builder, std::int64_t first_column, int from, int to) {
+    const std::int64_t elements = std::min(builder.at(from).elements(), builder.at(to).elements());
+    LayerStep& step = builder.kernel("compressed channels", kernel_call(KernelKind::kCopy, {elements}), {from}, {to});
+    step.first_column = first_column;
+    return step;
+  }
+
   /// Returns what the queries are computed from [R, ...]: the layer's normed input, or the compressed queries.
   int query_input(ProgramBuilder& builder, int input) {
     if (layer_.query_rank == 0) return input;
@@ -134,16 +166,23 @@ class LatentAttention : public BlockPart {
                         .elements = builder.at(shared).elements()},
                        {compressed_}, {shared});
     } else {
-      builder.kernel("shared keys", kernel_call(KernelKind::kCopy, {builder.at(shared).elements()}), {compressed_},
-                     {shared});
+      builder
+          .kernel("shared keys", kernel_call(KernelKind::kCopy, {builder.at(shared).elements()}), {compressed_},
+                  {shared})
+          .first_column = layer_.kv_rank;
     }
     return shared;
   }
 
   void rotate(ProgramBuilder& builder, int queries, int shared) const {
     if (layer_.rotary_size == 0) return;
-    builder.kernel("rotary", kernel_call(KernelKind::kRotary, {builder.tokens(), heads_ + 1, layer_.rotary_size}),
-                   {queries, shared}, {queries, shared});
+    const auto turn = [&](std::int64_t heads, const Positions& tensors) {
+      builder.kernel("rotary", kernel_call(KernelKind::kRotary, {builder.tokens(), heads, layer_.rotary_size}), tensors,
+                     tensors);
+    };
+    if (!builder.on_device()) return turn(heads_ + 1, {queries, shared});
+    turn(heads_, {queries});
+    turn(1, {shared});
   }
 
   LayerStep& attend(ProgramBuilder& builder, KernelKind kind, const Positions& reads, const Positions& writes) const {
@@ -154,6 +193,9 @@ class LatentAttention : public BlockPart {
         reads, writes);
     step.ranks = work.context_parallel;
     if (sinks_ >= 0) step.parameters = {sinks_};
+    add_ring_memory(
+        builder, step,
+        {.keys = query_width_ + value_width_, .sums = step.pass == Pass::kForward ? value_width_ : query_width_});
     return step;
   }
 
@@ -178,7 +220,7 @@ class LatentAttention : public BlockPart {
   Product query_down_, query_up_, kv_down_, kv_up_, out_;
   Norm query_norm_, kv_norm_;
   int sinks_ = -1;
-  int query_compressed_ = -1, query_normed_ = -1, compressed_ = -1, normed_ = -1;
+  int query_compressed_ = -1, query_normed_ = -1, compressed_ = -1, packed_ = -1, normed_ = -1;
   int qkv_ = -1, log_sum_exp_ = -1, output_ = -1;
   int queries_gradient_ = -1, keys_and_values_gradient_ = -1, compressed_gradient_ = -1;
   int query_compressed_gradient_ = -1;

@@ -6,9 +6,11 @@
 // values' gradients, so that no two blocks add to the same element.
 //
 // A block takes a row (of one head). Its lanes divide the tile's keys for the scores, then the channels for the sums.
-// All products are in fp32 on the vector units, which is slow but right for every size up to kLargestHead.
+// All products are in fp32 on the vector units, which is slow but right for every size up to kLargestHead. Values may
+// have a width w of their own; shapes below are of values as wide as keys.
 
-#include "kernels/simt/attention/attention_view.h"
+#include "kernels/simt/attention/sinks.h"
+#include "kernels/simt/softcap.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -89,28 +91,34 @@ struct AttentionForward {
       const float before = block.is_first ? -INFINITY : log_sum_exp[statistic];
       const S* q = of.qkv + of.query(batch, row, head);
       const S* keys = of.keys() + of.key(batch, 0, of.kv_head(head));
-      const S* values = keys + of.to_value();
+      const S* values = keys + of.to_value(of.kv_head(head));
+      const std::int64_t channels = size.value_channels();
       float part[channels_of_lane<Thread>()] = {};
       float largest = -INFINITY;
       float total = 0;
       for (std::int64_t tile = block.first_key(query); tile < end; tile += thread.lanes()) {
         const std::int64_t key = tile + thread.lane();
         float score = -INFINITY;
-        if (key < end) score = of.scale() * dot(q, keys + key * width, size.head_size);
+        if (key < end) score = softcapped(of.scale() * dot(q, keys + key * width, size.head_size), size.softcap);
         const float most = Larger{}(largest, combine_over_block(thread, score, Larger{}));
         const float shrink = expf(largest - most);  // 0 in the first tile
         const float weight = key < end ? expf(score - most) : 0.0F;
         total = total * shrink + combine_over_block(thread, weight, Add{});
         largest = most;
         const float kept = key < end ? weight * mask.factor(query, block.keys.position(key)) : 0.0F;
-        add_weighted_rows(thread, part, shrink, kept, smaller(end - tile, thread.lanes()), size.head_size,
+        add_weighted_rows(thread, part, shrink, kept, smaller(end - tile, thread.lanes()), channels,
                           [&](std::int64_t i) { return values + (tile + i) * width; });
       }
-      const MergedSoftmax merged = merged_softmax(before, largest, total);
-      // Without a key there is no barrier between reading it and here, nor anything to write.
-      if (thread.lane() == 0 && (total != 0 || block.is_first)) log_sum_exp[statistic] = merged.log_sum_exp;
+      MergedSoftmax merged = merged_softmax(before, largest, total);
+      const bool has_sink = of.sinks != nullptr && output != nullptr;
+      if (has_sink) {
+        merged = with_sink(merged, of.sinks[head]);
+        thread.sync();  // since every lane has read what was there before
+      }
+      // Without a key or a sink there is no barrier between reading it and here, nor anything to write.
+      if (thread.lane() == 0 && (total != 0 || block.is_first || has_sink)) log_sum_exp[statistic] = merged.log_sum_exp;
       const std::int64_t at = of.output(batch, row, head);
-      end_row(thread, end_at(at), part, merged.keep, merged.add, size.head_size);
+      end_row(thread, end_at(at), part, merged.keep, merged.add, channels);
     });
   }
 
@@ -144,28 +152,30 @@ struct AttentionQueryGradient {
       const std::int64_t statistic = of.statistic(batch, head, row), at = of.output(batch, row, head);
       const S* q = of.qkv + of.query(batch, row, head);
       const S* keys = of.keys() + of.key(batch, 0, of.kv_head(head));
-      const S* values = keys + of.to_value();
+      const S* values = keys + of.to_value(of.kv_head(head));
+      const std::int64_t channels = size.value_channels();
       const S* gradient = doutput + at;
       const S* own_output = output + at;
-      const float product = sum_over_row(thread, size.head_size,
-                                         [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
+      const float product =
+          sum_over_row(thread, channels, [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
       if (thread.lane() == 0) products[statistic] = product;
       float part[channels_of_lane<Thread>()] = {};
       for (std::int64_t tile = block.first_key(query); tile < end; tile += thread.lanes()) {
         const std::int64_t key = tile + thread.lane();
         float of_score = 0;
         if (key < end) {
-          const float score = of.scale() * dot(q, keys + key * width, size.head_size);
+          const float score = softcapped(of.scale() * dot(q, keys + key * width, size.head_size), size.softcap);
           const float probability = expf(score - log_sum_exp[statistic]);
-          const float of_probability = dot(gradient, values + key * width, size.head_size);
-          of_score = probability * (mask.factor(query, block.keys.position(key)) * of_probability - product);
+          const float of_probability = dot(gradient, values + key * width, channels);
+          of_score = probability * (mask.factor(query, block.keys.position(key)) * of_probability - product) *
+                     softcap_slope(score, size.softcap);
         }
         add_weighted_rows(thread, part, 1, of_score, smaller(end - tile, thread.lanes()), size.head_size,
                           [&](std::int64_t i) { return keys + (tile + i) * width; });
       }
       S* to = dqkv == nullptr ? nullptr : dqkv + of.query(batch, row, head);
-      end_row(thread, RowEnd<S>{to, sums == nullptr ? nullptr : sums + at, !block.is_first}, part, 1, of.scale(),
-              size.head_size);
+      end_row(thread, RowEnd<S>{to, sums == nullptr ? nullptr : sums + of.query_sum(batch, row, head), !block.is_first},
+              part, 1, of.scale(), size.head_size);
     });
   }
 };
@@ -193,7 +203,8 @@ struct AttentionKeyValueGradient {
       const std::int64_t first = block.first_query(key), end = block.queries_end(key);
       const std::int64_t key_at = of.key(batch, key_row, kv);
       const S* k = of.keys() + key_at;
-      const S* v = k + of.to_value();
+      const S* v = k + of.to_value(kv);
+      const std::int64_t channels = size.value_channels();
       float to_key[channels_of_lane<Thread>()] = {};
       float to_value[channels_of_lane<Thread>()] = {};
       for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
@@ -204,22 +215,24 @@ struct AttentionKeyValueGradient {
           float of_score = 0;
           if (row < end) {
             const std::int64_t statistic = of.statistic(batch, head, row);
-            const float score = of.scale() * dot(of.qkv + of.query(batch, row, head), k, size.head_size);
+            const float score =
+                softcapped(of.scale() * dot(of.qkv + of.query(batch, row, head), k, size.head_size), size.softcap);
             probability = expf(score - log_sum_exp[statistic]);
             const float factor = mask.factor(block.queries.position(row), key);
-            const float of_probability = dot(doutput + of.output(batch, row, head), v, size.head_size);
-            of_score = probability * (factor * of_probability - products[statistic]);
+            const float of_probability = dot(doutput + of.output(batch, row, head), v, channels);
+            of_score =
+                probability * (factor * of_probability - products[statistic]) * softcap_slope(score, size.softcap);
             probability *= factor;
           }
           const std::int64_t count = smaller(end - tile, thread.lanes());
-          add_weighted_rows(thread, to_value, 1, probability, count, size.head_size,
+          add_weighted_rows(thread, to_value, 1, probability, count, channels,
                             [&](std::int64_t i) { return doutput + of.output(batch, tile + i, head); });
           add_weighted_rows(thread, to_key, 1, of_score, count, size.head_size,
                             [&](std::int64_t i) { return of.qkv + of.query(batch, tile + i, head); });
         }
       }
       end_row(thread, end_at(key_at), to_key, 1, of.scale(), size.head_size);
-      end_row(thread, end_at(key_at + of.to_value()), to_value, 1, 1, size.head_size);
+      end_row(thread, end_at(key_at + of.to_value(kv)), to_value, 1, 1, channels);
     });
   }
 

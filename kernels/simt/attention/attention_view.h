@@ -86,10 +86,12 @@ namespace plumb { inline namespace kernels { namespace simt {
 /// The tensors of a block. Functions return where rows of heads begin, in elements.
 template <class S>
 struct AttentionView {
-  const S* qkv = nullptr;          ///< [b*S, (a+2k)*d], whose queries are read
-  const S* keys_values = nullptr;  ///< [b*K, 2k*d]; null: those in qkv
+  const S* qkv = nullptr;          ///< [b*S, a*d + k*(d+w)], whose queries are read; w channels of a head's values
+  const S* keys_values = nullptr;  ///< [b*K, k*(d+w)]; null: those in qkv
   AttentionBlock block;
   const StepNumbers* numbers = nullptr;  ///< step of dropout; null: its key's step counts
+  /// [a] scores that take part in the softmax of each row of a head, from the last block on (sinks.h); null: none
+  const float* sinks = nullptr;
 
   PLUMB_SIMT const AttentionSize& size() const { return block.size; }
   PLUMB_SIMT float scale() const { return 1.0F / sqrtf(static_cast<float>(size().head_size)); }
@@ -99,10 +101,8 @@ struct AttentionView {
   }
 
   /// Return elements of a row of qkv, and of a row of the tensor with the keys.
-  PLUMB_SIMT std::int64_t width() const { return (size().heads + 2 * size().kv_heads) * size().head_size; }
-  PLUMB_SIMT std::int64_t key_width() const {
-    return keys_values == nullptr ? width() : 2 * size().kv_heads * size().head_size;
-  }
+  PLUMB_SIMT std::int64_t width() const { return size().query_width() + size().key_value_width(); }
+  PLUMB_SIMT std::int64_t key_width() const { return keys_values == nullptr ? width() : size().key_value_width(); }
   PLUMB_SIMT std::int64_t query(std::int64_t batch, std::int64_t row, std::int64_t head) const {
     return (batch * size().sequence + row) * width() + head * size().head_size;
   }
@@ -112,10 +112,16 @@ struct AttentionView {
     return (batch * block.stride_of_keys() + row) * key_width() + (heads_before + kv) * size().head_size;
   }
   PLUMB_SIMT const S* keys() const { return keys_values == nullptr ? qkv : keys_values; }
-  /// Returns the elements from a key to its value.
-  PLUMB_SIMT std::int64_t to_value() const { return size().kv_heads * size().head_size; }
-  /// Returns an element of [b*S, a*d].
+  /// Returns the elements from a key of a kv head to its value.
+  PLUMB_SIMT std::int64_t to_value(std::int64_t kv) const {
+    return (size().kv_heads - kv) * size().head_size + kv * size().value_channels();
+  }
+  /// Returns an element of [b*S, a*w].
   PLUMB_SIMT std::int64_t output(std::int64_t batch, std::int64_t row, std::int64_t head) const {
+    return ((batch * size().sequence + row) * size().heads + head) * size().value_channels();
+  }
+  /// Returns an element of [b*S, a*d], the sums of the queries' gradients.
+  PLUMB_SIMT std::int64_t query_sum(std::int64_t batch, std::int64_t row, std::int64_t head) const {
     return ((batch * size().sequence + row) * size().heads + head) * size().head_size;
   }
   /// Returns an element of [b, a, S].

@@ -8,15 +8,17 @@
 // It is tested on the host, lane by lane (kernels/simt/warp.h). kernels/simt/attention/warp_attention_backward.h has
 // the backward.
 
-#include "kernels/simt/attention/attention_view.h"
+#include "kernels/simt/attention/sinks.h"
 #include "kernels/simt/exponential.h"
 #include "kernels/simt/warp_tiles.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels.
+/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels. Bounded scores go to the
+/// vector units, since a tanh of every score would stand between the two products, and so do values of another width.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
-  return size.head_size <= 128 && size.head_size % 8 == 0;
+  return size.head_size <= 128 && size.head_size % 8 == 0 && size.softcap == 0 &&
+         size.value_channels() == size.head_size;
 }
 
 /// Calls run<kChannels, kDrops>() for the bodies that take the size, and returns true, if tensor cores take the format
@@ -135,7 +137,7 @@ struct KeyValueRows {
 
   PLUMB_SIMT KeyValueRows(const AttentionView<S>& of, std::int64_t batch, std::int64_t kv)
       : keys(rows_from(of.keys() + of.key(batch, 0, kv), of.key_width(), of.block.keys_seen())),
-        to_value(in_32_bits(of.to_value())) {}
+        to_value(in_32_bits(of.to_value(kv))) {}
 
   /// Starts the copy of a tile of keys and of their values. Rows that no query sees become zeros.
   template <int kKeys, int kWarps, class Block, int kChannels>
@@ -321,9 +323,9 @@ struct WarpAttentionForward {
       warp.each_lane([&](int lane) {
         const int query = first_query + (warp.index() * kRowTiles + r) * 16 + row_of_sum(lane, 2 * half);
         if (query >= of.size().sequence) return;
-        const MergedSoftmax merged =
-            merged_softmax(before.log_sum_exp[r][half].of(lane), own.largest[r][half].of(lane) * of.scale(),
-                           own.total[r][half].of(lane));
+        MergedSoftmax merged = merged_softmax(before.log_sum_exp[r][half].of(lane),
+                                              own.largest[r][half].of(lane) * of.scale(), own.total[r][half].of(lane));
+        if (of.sinks != nullptr && output != nullptr) merged = with_sink(merged, of.sinks[item.head]);
         const std::int64_t at = of.output(item.batch, query, item.head);
         const RowEnd<S> end{output == nullptr ? nullptr : output + at, sums == nullptr ? nullptr : sums + at,
                             !of.block.is_first};

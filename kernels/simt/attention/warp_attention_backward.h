@@ -289,7 +289,7 @@ struct WarpAttentionKeyValueGradient {
           if (row >= keys_there) continue;
           const std::int64_t key = of.key(item.batch, first_key + row, kv);
           end_row<kChannels>(end_at(key), own.of_keys[0], lane, half, 1, of.scale(), channels);
-          end_row<kChannels>(end_at(key + of.to_value()), own.of_values[0], lane, half, 1, 1, channels);
+          end_row<kChannels>(end_at(key + of.to_value(kv)), own.of_values[0], lane, half, 1, 1, channels);
         }
       });
     });

@@ -19,6 +19,18 @@ struct ExpertRows {
 
   PLUMB_SIMT std::int64_t begin(std::int64_t expert) const { return bounds == nullptr ? 0 : bounds[expert]; }
   PLUMB_SIMT std::int64_t end(std::int64_t expert) const { return bounds == nullptr ? rows : bounds[expert + 1]; }
+  /// Returns the expert that has the row; one must.
+  PLUMB_SIMT std::int64_t expert_of(std::int64_t row) const {
+    std::int64_t least = 0, most = experts - 1;
+    while (least < most) {
+      const std::int64_t middle = (least + most) / 2;
+      if (row < end(middle))
+        most = middle;
+      else
+        least = middle + 1;
+    }
+    return least;
+  }
 };
 
 }}  // namespace plumb::kernels

@@ -7,8 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/simt/number.h"
-#include "kernels/simt/thread.h"
+#include "kernels/simt/experts/expert_products.h"
 
 namespace plumb { inline namespace kernels {
 
@@ -155,8 +154,10 @@ struct BalanceLoss {
 };
 
 /// Computes the gradient of each pick's weight from its row's activation and the activation's gradient. It then
-/// multiplies the latter, and the pick's row of the output's gradient, by the weight. weight_gradients, weights: [T,
-/// k]; activation_gradient, activation: [R, f]; output_gradient: [R, h]; places: [T, k]
+/// multiplies the latter, and the pick's row of the output's gradient, by the weight. A bias of the expert's output is
+/// part of what a pick weighs, and its product with the output's gradient part of the weight's. weight_gradients,
+/// weights: [T, k]; activation_gradient, activation: [R, f]; output_gradient: [R, h]; places: [T, k]; biases: [E, h] of
+/// the experts of those rows, or null
 template <class S>
 struct WeighPicks {
   float* weight_gradients;
@@ -168,6 +169,8 @@ struct WeighPicks {
   std::int64_t picks;  ///< T k
   std::int64_t ffn;
   std::int64_t hidden;
+  const S* biases;
+  ExpertRows rows;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -179,13 +182,16 @@ struct WeighPicks {
       }
       S* gradient = activation_gradient + place * ffn;
       const S* own = activation + place * ffn;
-      const float sum =
-          sum_over_row(thread, ffn, [&](std::int64_t c) { return widened(gradient[c]) * widened(own[c]); });
+      S* output = output_gradient + place * hidden;
+      float sum = sum_over_row(thread, ffn, [&](std::int64_t c) { return widened(gradient[c]) * widened(own[c]); });
+      if (biases != nullptr) {
+        const S* bias = biases + rows.expert_of(place) * hidden;
+        sum += sum_over_row(thread, hidden, [&](std::int64_t c) { return widened(output[c]) * widened(bias[c]); });
+      }
       const float weight = weights[pick];
       if (thread.lane() == 0) weight_gradients[pick] = sum;
       for (std::int64_t c = thread.lane(); c < ffn; c += thread.lanes())
         store(gradient[c], weight * widened(gradient[c]));
-      S* output = output_gradient + place * hidden;
       for (std::int64_t c = thread.lane(); c < hidden; c += thread.lanes())
         store(output[c], weight * widened(output[c]));
     }

@@ -3,6 +3,7 @@
 // One block takes a token, and its lanes divide the experts.
 
 #include "kernels/cpu/router.h"
+#include "kernels/simt/activation.h"
 #include "kernels/simt/thread.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
@@ -21,44 +22,73 @@ PLUMB_SIMT bool is_picked(std::int64_t expert, const std::int32_t* picks, std::i
 }
 
 /// Turns scores into probabilities, and writes the picks and their weights. At most 2^24 experts and kMostPicks picks.
-/// scores: [T, E]; picks, weights: [T, k]
+/// scores: [T, E]; picks, weights: [T, k]; bias: [E] that is added to probabilities where they are compared, or null
 struct RouterForward {
   float* scores;
   std::int32_t* picks;
   float* weights;
   RouterSize size;
   bool renormalised;
+  const float* bias;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     for (std::int64_t token = thread.block(); token < size.tokens; token += thread.blocks()) {
       float* row = scores + token * size.experts;
-      const auto largest_of = [&](const auto& counts) {
-        float own = -INFINITY;
-        for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes())
-          if (counts(e)) own = Larger{}(own, row[e]);
-        return combine_over_block(thread, own, Larger{});
-      };
-      const float largest = largest_of([](std::int64_t) { return true; });
-      const float sum = sum_over_row(thread, size.experts, [&](std::int64_t e) { return expf(row[e] - largest); });
-      for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) row[e] = expf(row[e] - largest) / sum;
+      if (size.sigmoid)
+        for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) row[e] = sigmoid(row[e]);
+      else
+        softmax(thread, row);
 
+      const auto compared = [&](std::int64_t e) { return bias == nullptr ? row[e] : row[e] + bias[e]; };
       std::int32_t picked[kMostPicks];
-      float probability[kMostPicks];
-      float picked_sum = 0;
       for (std::int64_t j = 0; j < size.picks; ++j) {
-        probability[j] = largest_of([&](std::int64_t e) { return !is_picked(e, picked, j); });
+        const float best =
+            largest_of(thread, [&](std::int64_t e) { return is_picked(e, picked, j) ? -INFINITY : compared(e); });
         float first = INFINITY;
         for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes())
-          if (row[e] == probability[j] && !is_picked(e, picked, j)) first = Smaller{}(first, static_cast<float>(e));
+          if (compared(e) == best && !is_picked(e, picked, j)) first = Smaller{}(first, static_cast<float>(e));
         picked[j] = static_cast<std::int32_t>(combine_over_block(thread, first, Smaller{}));
-        picked_sum += probability[j];
       }
       if (thread.lane() > 0) continue;
+      float picked_sum = 0;
+      for (std::int64_t j = 0; j < size.picks; ++j) picked_sum += row[picked[j]];
       for (std::int64_t j = 0; j < size.picks; ++j) {
         picks[token * size.picks + j] = picked[j];
-        weights[token * size.picks + j] = renormalised ? probability[j] / picked_sum : probability[j];
+        weights[token * size.picks + j] = renormalised ? row[picked[j]] / picked_sum : row[picked[j]];
       }
+    }
+  }
+
+ private:
+  template <class Thread, class Value>
+  PLUMB_SIMT float largest_of(const Thread& thread, const Value& value) const {
+    float own = -INFINITY;
+    for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) own = Larger{}(own, value(e));
+    return combine_over_block(thread, own, Larger{});
+  }
+
+  template <class Thread>
+  PLUMB_SIMT void softmax(const Thread& thread, float* row) const {
+    const float largest = largest_of(thread, [&](std::int64_t e) { return row[e]; });
+    const float sum = sum_over_row(thread, size.experts, [&](std::int64_t e) { return expf(row[e] - largest); });
+    for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) row[e] = expf(row[e] - largest) / sum;
+  }
+};
+
+/// excess[e] += E times the picks of expert e, less all picks. A block takes an expert. excess: [E]; picks: [T, k]
+struct AddExcessPicks {
+  float* excess;
+  const std::int32_t* picks;
+  RouterSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    const std::int64_t all = size.tokens * size.picks;
+    for (std::int64_t expert = thread.block(); expert < size.experts; expert += thread.blocks()) {
+      const float count = sum_over_row(thread, all, [&](std::int64_t i) { return picks[i] == expert ? 1.0F : 0.0F; });
+      if (thread.lane() == 0)
+        excess[expert] += static_cast<float>(size.experts * static_cast<std::int64_t>(count) - all);
     }
   }
 };
@@ -87,15 +117,17 @@ struct RouterBackward {
       const float scale = renormalised ? 1.0F / picked : 1.0F;
       if (renormalised)
         for (std::int64_t j = 0; j < size.picks; ++j) mean += of_weights[j] * scale * row[own[j]];
-      for (std::int64_t j = 0; j < size.picks; ++j) dot += row[own[j]] * scale * (of_weights[j] - mean);
-      if (extra != nullptr)
+      // A sigmoid's gradient is p (1 - p) dp, and has no sum over the experts.
+      if (!size.sigmoid)
+        for (std::int64_t j = 0; j < size.picks; ++j) dot += row[own[j]] * scale * (of_weights[j] - mean);
+      if (!size.sigmoid && extra != nullptr)
         dot += sum_over_row(thread, size.experts, [&](std::int64_t e) { return row[e] * extra[e]; });
       thread.sync();  // before the picks' probabilities are replaced
       for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) {
         float gradient = extra == nullptr ? 0.0F : extra[e];
         for (std::int64_t j = 0; j < size.picks; ++j)
           if (own[j] == e) gradient += scale * (of_weights[j] - mean);
-        row[e] *= gradient - dot;
+        row[e] *= size.sigmoid ? (1.0F - row[e]) * gradient : gradient - dot;
       }
     }
   }

@@ -57,17 +57,30 @@ CaseCall router_products(KernelOperands& with) {
   };
 }
 
+CaseCall router_bias(KernelOperands& with) {
+  const std::int64_t tokens = with.size(1, 200), experts = with.size(1, 80);
+  float *scores = with.floats(tokens * experts), *dbias = with.floats(experts);
+  const float* bias = with.floats(experts);
+  return [=](DeviceKernels& kernels) {
+    kernels.router_bias_forward(scores, bias, tokens, experts);
+    kernels.router_bias_backward(dbias, scores, tokens, experts);
+  };
+}
+
 CaseCall router(KernelOperands& with) {
   const PickRouting size = random_routing(with);
-  const bool renormalised = with.coin();
+  RouterRule rule{.sigmoid = with.coin(), .renormalised = with.coin()};
+  if (with.coin()) rule.bias = with.floats(size.experts);
+  float* excess = with.floats(size.experts);
   const DeviceRoutes routes = routes_room(with, size);
   float* scores = with.floats(size.tokens() * size.experts, 3);
   const float* weight_gradients = with.floats(size.tokens() * size.picks);
   float *losses = with.float_room(size.tokens()), *added = with.float_room(size.sequences * size.experts);
   return [=](DeviceKernels& kernels) {
-    kernels.route(scores, routes, size, renormalised);
+    kernels.route(scores, routes, size, rule);
     kernels.balance_loss(losses, added, scores, routes, size, {.scale = 0.01F, .gradient_scale = 0.5F});
-    kernels.route_backward(scores, weight_gradients, routes, size, renormalised, added);
+    kernels.add_excess_picks(excess, routes.picks, size);
+    kernels.route_backward(scores, weight_gradients, routes, size, rule, added);
   };
 }
 
@@ -84,7 +97,7 @@ CaseCall sliced_router(KernelOperands& with) {
   float* scores = with.floats(size.tokens() * size.experts, 3);
   return [=](DeviceKernels& kernels) {
     kernels.sum_loads(before, loads, slices, lists);
-    kernels.route(scores, routes, size, true);
+    kernels.route(scores, routes, size, {.renormalised = true});
   };
 }
 
@@ -102,7 +115,7 @@ CaseCall shared_picks(KernelOperands& with) {
                             .kept = with.integer_room(picks),
                             .kept_loads = with.integer_room(own.sequences * own.experts)};
   return [=](DeviceKernels& kernels) {
-    kernels.pick(scores, routes, own, true);
+    kernels.pick(scores, routes, own, {.renormalised = true});
     for (std::int64_t member = 0; member < size.members; ++member)
       kernels.copy(room.gathered + member * picks, routes.picks, picks * 4);
     kernels.place_shared_picks(routes, room, size);
@@ -151,7 +164,14 @@ CaseCall placed_rows(KernelOperands& with) {
 }
 
 CaseCall weighed_picks(KernelOperands& with) {
-  const WeighedPicks size{.picks = with.size(1, 60), .ffn = with.size(1, 90), .hidden = with.size(1, 90)};
+  WeighedPicks size{.picks = with.size(1, 60), .ffn = with.size(1, 90), .hidden = with.size(1, 90)};
+  if (with.coin()) {
+    const std::int64_t experts = with.size(1, 9);
+    std::vector<std::int32_t> bounds = random_bounds(with, experts, size.picks);
+    bounds.back() = static_cast<std::int32_t>(size.picks);  // every row is an expert's
+    size.biases = with.weights(experts * size.hidden);
+    size.rows = {.bounds = with.integers_of(bounds), .rows = size.picks, .experts = experts};
+  }
   const DeviceRoutes routes{.weights = with.floats(size.picks),
                             .places = with.integers_of(random_places(with, size.picks))};
   float* weight_gradients = with.float_room(size.picks);
@@ -178,17 +198,31 @@ CaseCall expert_products(KernelOperands& with) {
   };
 }
 
+CaseCall expert_biases(KernelOperands& with) {
+  const std::int64_t experts = with.size(1, 9), rows = with.size(1, 300), columns = with.size(1, 90);
+  const ExpertRows of{.bounds = with.integers_of(random_bounds(with, experts, rows)), .rows = rows, .experts = experts};
+  const void* biases = with.weights(experts * columns);
+  void* y = with.stored(rows * columns);
+  float* dbiases = with.floats(experts * columns);
+  return [=](DeviceKernels& kernels) {
+    kernels.experts_bias_forward(y, biases, of, columns);
+    kernels.experts_bias_backward(dbiases, y, of, columns);
+  };
+}
+
 }  // namespace
 
 void append_expert_cases(std::vector<KernelCase>& cases) {
   cases.insert(cases.end(), {{"a router's products", router_products},
+                             {"a router's bias", router_bias},
                              {"a router", router},
                              {"a router of slices", sliced_router},
                              {"picks that members share", shared_picks},
                              {"blocks of an expert group", expert_blocks},
                              {"rows to their experts and back", placed_rows},
                              {"weights of picks", weighed_picks},
-                             {"products of experts", expert_products}});
+                             {"products of experts", expert_products},
+                             {"biases of experts", expert_biases}});
 }
 
 }  // namespace plumb::test

@@ -52,6 +52,11 @@ CaseCall lion(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.lion_update(own, Lion{.learning_rate = 1e-6F}); };
 }
 
+CaseCall balance(KernelOperands& with) {
+  const DeviceUpdate own = update(with, with.size(1, 500));
+  return [=](DeviceKernels& kernels) { kernels.balance_update(own, 0.001F); };
+}
+
 CaseCall adamw_8bit(KernelOperands& with) {
   const std::int64_t elements = with.size(1, 9000), blocks = quantisation_blocks(elements);
   const DeviceUpdate own = update(with, elements);
@@ -89,6 +94,7 @@ void append_update_cases(std::vector<KernelCase>& cases) {
                              {"AdamW", adamw},
                              {"SGD", sgd},
                              {"Lion", lion},
+                             {"a bias of picks", balance},
                              {"8-bit AdamW", adamw_8bit},
                              {"Adafactor", adafactor}});
 }

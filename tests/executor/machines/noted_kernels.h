@@ -34,7 +34,7 @@ class NotedKernels final : public DeviceKernels {
   void fill_zero(float*, std::int64_t elements) override { other("fill_zero", {elements}); }
   void widen(float*, const void*, std::int64_t elements) override { other("widen", {elements}); }
   void copy_columns(void*, std::int64_t, const void*, std::int64_t, const NormSize& size) override {
-    other("copy_columns", {size.rows, size.columns});
+    add(KernelKind::kCopy, {size.rows * size.columns});
   }
   void linear_forward(void*, const void*, const void*, const GemmSize& size) override {
     product(size, GemmForm::kForward);
@@ -123,6 +123,8 @@ class NotedKernels final : public DeviceKernels {
         {is_vector ? 1 : size.matrices, is_vector ? 0 : size.rows, is_vector ? update.elements : size.columns});
   }
 
+  void balance_update(const DeviceUpdate& update, float) override { other("balance_update", {update.elements}); }
+
   void router_scores(float*, const void*, const void*, const RouterProduct& size) override {
     router(size, GemmForm::kForward);
   }
@@ -132,18 +134,30 @@ class NotedKernels final : public DeviceKernels {
   void router_weight_grad(float*, const float*, const void*, const RouterProduct& size) override {
     router(size, GemmForm::kWeightGrad);
   }
-  void route(float*, const DeviceRoutes&, const PickRouting& size, bool) override {
+  void router_bias_forward(float*, const float*, std::int64_t tokens, std::int64_t experts) override {
+    add(KernelKind::kBiasForward, {tokens, experts});
+  }
+  void router_bias_backward(float*, const float*, std::int64_t tokens, std::int64_t experts) override {
+    add(KernelKind::kBiasBackward, {tokens, experts});
+  }
+  void route(float*, const DeviceRoutes&, const PickRouting& size, const RouterRule&) override {
     add(KernelKind::kRouter, {size.tokens(), size.experts, size.picks});
   }
-  void pick(float*, const DeviceRoutes&, const PickRouting& size, bool) override { other("pick", {size.tokens()}); }
+  void pick(float*, const DeviceRoutes&, const PickRouting& size, const RouterRule&) override {
+    other("pick", {size.tokens()});
+  }
   void place_shared_picks(const DeviceRoutes&, const SharedPickRoom&, const SharedPicks&) override {
     other("place_shared_picks", {});
   }
   void sum_loads(std::int32_t*, const std::int32_t*, std::int64_t, std::int64_t lists) override {
     other("sum_loads", {lists});
   }
-  void route_backward(float*, const float*, const DeviceRoutes&, const PickRouting& size, bool, const float*) override {
+  void route_backward(float*, const float*, const DeviceRoutes&, const PickRouting& size, const RouterRule&,
+                      const float*) override {
     add(KernelKind::kRouter, {size.tokens(), size.experts, size.picks});
+  }
+  void add_excess_picks(float*, const std::int32_t*, const PickRouting& size) override {
+    other("add_excess_picks", {size.tokens(), size.experts});
   }
   void balance_loss(float*, float*, const float*, const DeviceRoutes&, const PickRouting& size,
                     const BalanceScale&) override {
@@ -182,12 +196,24 @@ class NotedKernels final : public DeviceKernels {
                            std::int64_t in) override {
     experts({out, in, each(rows), rows.experts, 0}, GemmForm::kWeightGrad);
   }
+  void experts_bias_forward(void*, const void*, const ExpertRows& rows, std::int64_t columns) override {
+    add(KernelKind::kBiasForward, {rows.rows, columns});
+  }
+  void experts_bias_backward(float*, const void*, const ExpertRows& rows, std::int64_t columns) override {
+    add(KernelKind::kBiasBackward, {rows.rows, columns});
+  }
 
   void split_heads(void*, const void*, const HeadShares&) override { other("split_heads", {}); }
   void join_heads(void*, const void*, const HeadShares&) override { other("join_heads", {}); }
   void transpose_blocks(void*, const void*, const BlockMatrix&) override { other("transpose_blocks", {}); }
   void narrow_columns(void*, std::int64_t, const float*, const NormSize& size) override {
     other("narrow_columns", {size.rows, size.columns});
+  }
+  void join_latent_heads(void*, const void*, const void*, const void*, const LatentHeads& size) override {
+    latent(KernelKind::kJoinHeads, size);
+  }
+  void split_latent_heads(void*, void*, void*, const void*, const LatentHeads& size) override {
+    latent(KernelKind::kSplitHeads, size);
   }
   void attention_forward(void*, float*, float*, const AttentionOperands& of) override {
     if (of.keys_values != nullptr) return other("attention_forward of a block", {});
@@ -269,7 +295,14 @@ class NotedKernels final : public DeviceKernels {
   void states(KernelKind kind, const StateSpaceSize& size) {
     add(kind, {size.batch, size.sequence, size.heads, size.head_size, size.groups, size.state_size, size.chunk});
   }
+  void latent(KernelKind kind, const LatentHeads& size) {
+    add(kind, {size.rows, size.heads, size.head_size, size.shared, size.value_size});
+  }
   void attention(KernelKind kind, const AttentionSize& size) {
+    if (size.value_size > 0)
+      return add(kind == KernelKind::kAttentionForward ? KernelKind::kLatentAttentionForward
+                                                       : KernelKind::kLatentAttentionBackward,
+                 {size.batch, size.sequence, size.heads, size.head_size, size.value_size, size.window});
     add(kind, {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
   }
 

@@ -56,6 +56,70 @@ TEST_CASE("context ranks on a device train as the CPU's, by all-to-all and by th
     }
 }
 
+TEST_CASE("a device bounds scores as the CPU does, whole, in slices, in groups of ranks and in bf16") {
+  std::vector<Layer> model = with_heads(llama_model(2), 5);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->attention_softcap = 1.5;
+  check_beside_cpu_in_any_order(shared(model, "1f1b", {}, ContextAttention::kRing));
+  for (const ContextAttention attention : kBothAttentions) {
+    CAPTURE(static_cast<int>(attention));
+    RunSpec spec = shared(model, "1f1b", {.context = 2}, attention);
+    check_beside_cpu(spec);
+    spec.schedule =
+        lower(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2}), {.data = {.enabled = true}});
+    check_beside_cpu(spec);
+  }
+  RunSpec spec = shared(model, "1f1b", {}, ContextAttention::kRing);
+  spec.half = HalfFormat::kBf16;
+  check_beside_cpu(spec, 2e-2);
+}
+
+TEST_CASE("latent attention on a device trains as the CPU's, in every group of ranks and in slices") {
+  const auto layout = [](const ProcessGrid& grid) {
+    return shared(latent_model(), "1f1b", grid, ContextAttention::kRing);
+  };
+  check_beside_cpu_in_any_order(layout({}));
+  check_beside_cpu(layout({.context = 2}));
+  for (const bool divides_rows : {false, true}) {
+    CAPTURE(divides_rows);
+    RunSpec spec = layout({.tensor = 2});
+    spec.sequence_parallel = divides_rows;
+    check_beside_cpu(spec);
+  }
+  RunSpec spec = layout({.context = 2});
+  spec.schedule =
+      lower(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2}), {.data = {.enabled = true}});
+  check_beside_cpu(spec);
+  for (const Recompute rebuild : {Recompute::kSelective, Recompute::kStage}) {
+    RunSpec rebuilt = layout({});
+    rebuilt.rebuild = rebuild;
+    CHECK(on_host(rebuilt).weights == on_host(layout({})).weights);
+  }
+  RunSpec stored = layout({});
+  stored.half = HalfFormat::kBf16;
+  check_beside_cpu(stored, 2e-2);
+}
+
+TEST_CASE("sinks go with context ranks, tensor ranks and slices on a device, as on the CPU") {
+  std::vector<Layer> model = with_heads(llama_model(2), 3);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) {
+      block->sinks = true;
+      block->kv_heads = 4;
+    }
+  for (const ContextAttention attention : kBothAttentions)
+    for (const int tensor : {1, 2}) {
+      CAPTURE(static_cast<int>(attention));
+      CAPTURE(tensor);
+      RunSpec spec = shared(model, "1f1b", {.tensor = tensor, .context = 2}, attention);
+      spec.steps = 3;
+      check_beside_cpu_in_any_order(spec);
+      spec.schedule =
+          lower(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2}), {.data = {.enabled = true}});
+      check_beside_cpu(spec);
+    }
+}
+
 TEST_CASE("four of them too, with one sequence and with two") {
   std::vector<Layer> model = with_heads(gpt_model());
   for (Layer& layer : model)

@@ -191,10 +191,82 @@ TEST_CASE("a device refuses experts that not all tensor ranks share, which the c
   CHECK_NOTHROW(require_device_runnable(spec));
 }
 
-TEST_CASE("a device refuses sinks and the biases of routers and experts, which the cpu runs") {
-  const RunSpec spec = one_rank(sink_model(1), 1);
-  CHECK(run(spec).losses.size() == static_cast<std::size_t>(spec.steps));
-  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("sinks"), SpecError);
+TEST_CASE("biases of routers and of experts give the cpu's losses and gradients, in every layout and any order") {
+  const std::vector<Layer> model = sink_model(2);
+  check_beside_cpu_in_any_order(routing(model, "zb-h1"));
+  for (const bool divides_rows : {false, true}) {
+    RunSpec spec = routing(model, "1f1b");
+    spec.grid.tensor = 2;
+    spec.sequence_parallel = divides_rows;
+    check_beside_cpu(spec);
+  }
+  for (const int zero : {0, 2}) {
+    RunSpec spec = routing(model, "1f1b", 2);
+    spec.grid.expert = 2;
+    spec.zero = zero;
+    spec.schedule =
+        lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}});
+    check_beside_cpu(spec);
+  }
+  check_beside_cpu(in_slices(routing(model, "1f1b"), "seq1f1b", 2));
+}
+
+TEST_CASE("sigmoid routers pick, weigh and balance as the cpu's, in every layout and any order") {
+  const std::vector<Layer> model = balanced_pick_model(2);
+  check_beside_cpu_in_any_order(routing(model, "zb-h1"));
+  RunSpec spec = routing(model, "1f1b");
+  spec.grid.tensor = 2;
+  spec.clip_norm = 0.1F;  // excesses of picks are no part of the norm
+  check_beside_cpu(spec);
+  for (const int zero : {0, 2}) {
+    CAPTURE(zero);
+    RunSpec of_replicas = routing(model, "1f1b", 2);
+    of_replicas.grid.expert = 2;
+    of_replicas.zero = zero;
+    of_replicas.schedule =
+        lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}});
+    check_beside_cpu(of_replicas);
+  }
+  check_beside_cpu(in_slices(routing(model, "1f1b"), "seq1f1b", 2));
+  RunSpec shared = routing(model, "1f1b", 2);
+  shared.grid.data = 1;
+  shared.grid.context = 2;
+  check_beside_cpu(shared);
+}
+
+TEST_CASE("biases of picks move with every optimizer, on the host too, and in 16 bits") {
+  const std::vector<Layer> model = balanced_pick_model(2);
+  for (const OptimizerSettings& optimizer :
+       std::vector<OptimizerSettings>{smooth_adamw(), AdamW8Bit{}, Sgd{}, Adafactor{}}) {
+    RunSpec spec = routing(model, "1f1b");
+    spec.optimizer = optimizer;
+    spec.steps = 2;
+    const RunResult device = on_host(spec);
+    check_losses(device, run(spec), 1e-4);
+    spec.offload_optimizer = true;
+    CHECK(on_host(spec).weights == device.weights);
+  }
+  RunSpec spec = routing(model, "1f1b");
+  for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
+    spec.half = half;
+    check_beside_cpu(spec, 2e-2);
+  }
+  const RunResult device = on_host(spec);
+  spec.offload_optimizer = true;
+  CHECK(on_host(spec).weights == device.weights);
+}
+
+TEST_CASE("biases of experts are updated as vectors, in 16 bits with an optimizer on the host, and by Adafactor") {
+  const std::vector<Layer> model = sink_model(2);
+  RunSpec spec = routing(model, "1f1b");
+  spec.half = HalfFormat::kBf16;
+  check_beside_cpu(spec, 2e-2);
+  const RunResult on_device = on_host(spec);
+  spec.offload_optimizer = true;
+  CHECK(on_host(spec).weights == on_device.weights);
+  RunSpec factored = routing(model, "1f1b");
+  factored.optimizer = Adafactor{.learning_rate = 1e-2F};
+  check_beside_cpu(factored);
 }
 
 }  // namespace plumb::test

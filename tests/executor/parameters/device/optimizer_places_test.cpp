@@ -45,6 +45,24 @@ TEST_CASE("parts of optimizers that go by element are as long as weight decay le
   }
 }
 
+TEST_CASE("a bias of picks is a part by itself, without state") {
+  const ParameterPlaces places = parameter_places(balanced_pick_model(2));
+  const std::int64_t elements = places.first_element.back(), biases = 2 * mixtral_block().experts;
+  for (const OptimizerSettings& optimizer : std::vector<OptimizerSettings>{AdamW{}, AdamW8Bit{}}) {
+    const OptimizerPlaces state(places, all_of(places), {.optimizer = optimizer});
+    check_cover(state, elements);
+    std::int64_t balanced = 0;
+    for (const UpdatePart& part : state.parts())
+      if (part.balance_rate > 0) {
+        CHECK(part.fields.empty());
+        balanced += part.count;
+      }
+    CHECK(balanced == biases);
+  }
+  const OptimizerPlaces state(places, all_of(places), {.optimizer = AdamW{}});
+  CHECK(state.state_bytes() == (elements - biases) * 8);
+}
+
 TEST_CASE("a share of the elements has its own state alone") {
   const ParameterPlaces places = parameter_places(llama_model(1));
   const ElementRange own{100, 333};

@@ -10,8 +10,7 @@ namespace {
 template <class S>
 void check_attention(const AttentionSize& size) {
   const std::int64_t rows = size.batch * size.sequence;
-  const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size;
-  const std::int64_t out = size.heads * size.head_size;
+  const std::int64_t width = size.query_width() + size.key_value_width(), out = size.output_width();
   const std::int64_t statistics = size.batch * size.heads * size.sequence;
   const std::vector<S> qkv = stored<S>(random_values(rows * width, 1, 2.0F)),
                        doutput = stored<S>(random_values(rows * out, 2));
@@ -44,6 +43,17 @@ TEST_CASE_TEMPLATE("GPU attention equals the CPU's, forward and backward", S, fl
   check_attention<S>({.batch = 2, .sequence = 43, .heads = 3, .kv_heads = 1, .head_size = 12});
   check_attention<S>({.batch = 1, .sequence = 37, .heads = 4, .kv_heads = 2, .head_size = 70, .window = 9});
   check_attention<S>({.batch = 3, .sequence = 1, .heads = 1, .kv_heads = 1, .head_size = 256});
+}
+
+TEST_CASE_TEMPLATE("GPU attention takes values of another width than keys, as the CPU's does", S, float, Bf16) {
+  check_attention<S>({.batch = 2, .sequence = 43, .heads = 3, .kv_heads = 3, .head_size = 24, .value_size = 15});
+  check_attention<S>(
+      {.batch = 1, .sequence = 37, .heads = 4, .kv_heads = 2, .head_size = 6, .window = 9, .value_size = 70});
+}
+
+TEST_CASE_TEMPLATE("GPU attention bounds scores as the CPU's does, forward and backward", S, float, Bf16, Fp16) {
+  check_attention<S>(
+      {.batch = 2, .sequence = 43, .heads = 4, .kv_heads = 2, .head_size = 12, .window = 30, .softcap = 1.5F});
 }
 
 TEST_CASE_TEMPLATE("GPU attention drops the probabilities that the CPU's drops, forward and backward", S, float, Bf16) {

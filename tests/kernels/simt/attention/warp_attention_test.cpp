@@ -135,11 +135,13 @@ TEST_CASE_TEMPLATE("they drop the probabilities that the CPU's drop", S, Bf16, F
       {.batch = 1, .sequence = 67, .heads = 1, .kv_heads = 1, .head_size = 128, .dropout = dropout});
 }
 
-TEST_CASE("tensor cores take heads of up to 128 channels in pieces of 16 bytes") {
+TEST_CASE("tensor cores take heads of up to 128 channels in pieces of 16 bytes, without bounds of scores") {
   CHECK(simt::fits_tensor_cores({.head_size = 64}));
   CHECK(simt::fits_tensor_cores({.head_size = 8}));
   CHECK_FALSE(simt::fits_tensor_cores({.head_size = 12}));
   CHECK_FALSE(simt::fits_tensor_cores({.head_size = 256}));
+  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 64, .softcap = 50}));
+  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 64, .value_size = 32}));
 }
 
 TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came before as the CPU's do", S, Bf16, Fp16) {

@@ -130,31 +130,54 @@ TEST_CASE("a GPU's load-balancing loss and its gradient are those of the picks' 
   for (std::size_t i = 0; i < 12; ++i) CHECK(added[i] == doctest::Approx(0.5 * 4 * 0.3 * loads[i]));
 }
 
-TEST_CASE_TEMPLATE("GPU picks' gradients are weighed, and what they weigh has one, dropped ones none", S, float, Bf16,
-                   Fp16) {
+template <class S>
+void check_weighed_picks(bool has_biases) {
   const Integers places = {3, -1, 0, 2};  // four picks; row 1 belongs to none
+  const Integers bounds = {0, 3, 4}, experts = {0, 0, 0, 1};
   const Values weights = random_values(4, 1);
   const std::vector<S> activation = stored<S>(random_values(4 * 5, 2)), gradient = stored<S>(random_values(4 * 5, 3)),
-                       output = stored<S>(random_values(4 * 9, 4));
+                       output = stored<S>(random_values(4 * 9, 4)), biases = stored<S>(random_values(2 * 9, 5));
   std::vector<S> own_gradient = gradient, own_output = output;
   Values weight_gradients(4, -1);
-  run_on_host(simt::WeighPicks<S>{weight_gradients.data(), own_gradient.data(), own_output.data(), activation.data(),
-                                  weights.data(), places.data(), 4, 5, 9},
-              kBlocks, 8);
+  simt::WeighPicks<S> body{weight_gradients.data(),
+                           own_gradient.data(),
+                           own_output.data(),
+                           activation.data(),
+                           weights.data(),
+                           places.data(),
+                           4,
+                           5,
+                           9,
+                           nullptr,
+                           {}};
+  if (has_biases) {
+    body.biases = biases.data();
+    body.rows = {.bounds = bounds.data(), .rows = 4, .experts = 2};
+  }
+  run_on_host(body, kBlocks, 8);
   Values expected_gradient = widened_all(gradient), expected_output = widened_all(output), expected(4, 0);
   for (std::size_t pick = 0; pick < 4; ++pick) {
     if (places[pick] < 0) continue;
-    const auto row = static_cast<std::size_t>(places[pick]);
+    const auto row = static_cast<std::size_t>(places[pick]), expert = static_cast<std::size_t>(experts[row]);
     for (std::size_t c = row * 5; c < row * 5 + 5; ++c) {
       expected[pick] += expected_gradient[c] * widened(activation[c]);
       expected_gradient[c] *= weights[pick];
     }
-    for (std::size_t c = row * 9; c < row * 9 + 9; ++c) expected_output[c] *= weights[pick];
+    for (std::size_t c = 0; c < 9; ++c) {
+      if (has_biases) expected[pick] += expected_output[row * 9 + c] * widened(biases[expert * 9 + c]);
+      expected_output[row * 9 + c] *= weights[pick];
+    }
   }
   CHECK(relative_difference(weight_gradients, expected) < kFloatTolerance);
   CHECK(weight_gradients[1] == 0);
   CHECK(relative_difference(widened_all(own_gradient), expected_gradient) < tolerance<S>());
   CHECK(relative_difference(widened_all(own_output), expected_output) < tolerance<S>());
+}
+
+TEST_CASE_TEMPLATE("GPU picks' gradients are weighed, and what they weigh has one, dropped ones none", S, float, Bf16,
+                   Fp16) {
+  check_weighed_picks<S>(false);
+  check_weighed_picks<S>(true);  // the expert's bias is weighed, too
 }
 
 }  // namespace plumb::test

@@ -54,6 +54,8 @@ struct Unlisted {
 constexpr Unlisted kUnlisted[] = {
     {Recompute::kNone, "balance_loss", false,
      "reads a router's probabilities once more: little beside what the router's own kernel moves, which is priced"},
+    {Recompute::kNone, "add_excess_picks", false,
+     "reads a router's picks once more, k numbers of a token beside the E that the router's own kernel moves"},
     {Recompute::kStage, "copy", true,
      "a stage whose input is all that is kept copies it apart in F, and back before it computes again; one of F's two "
      "copies is priced, that of what has come"},
@@ -187,9 +189,16 @@ struct NamedModel {
   std::vector<Layer> model;
 };
 std::vector<NamedModel> cases() {
-  return {{"gpt", gpt_model(3)},         {"gpt with dropout", with_dropout(gpt_model(2))}, {"llama", llama_model(3)},
-          {"mixtral", mixtral_model(3)}, {"a shared expert", shared_expert_model(2)},      {"mlp", mlp_model()},
-          {"mamba2", mamba2_model()}};
+  return {{"gpt", gpt_model(3)},
+          {"gpt with dropout", with_dropout(gpt_model(2))},
+          {"llama", llama_model(3)},
+          {"mixtral", mixtral_model(3)},
+          {"a shared expert", shared_expert_model(2)},
+          {"mlp", mlp_model()},
+          {"mamba2", mamba2_model()},
+          {"sinks and biases", sink_model(2)},
+          {"balanced picks", balanced_pick_model(2)},
+          {"latent", latent_model()}};
 }
 
 }  // namespace
