@@ -72,7 +72,7 @@ function drawTimeline(parent, block) {
     pen.fillRect(x, top, wide, rowHeight - 2);
     const label = lane.microbatch[i] >= 0 ? String(lane.microbatch[i]) : "";
     if (label && wide > 7 * label.length + 5) {
-      pen.fillStyle = "#111";
+      pen.fillStyle = block.kinds[kind].ink;
       pen.fillText(label, x + 3, top + rowHeight / 2, wide - 4);
     }
   }
@@ -110,7 +110,10 @@ function drawTimeline(parent, block) {
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     pen.fillStyle = ink;
-    for (const time of marksOf(begin, end, 8)) pen.fillText(durationText(time), xOf(time), 8);
+    for (const time of marksOf(begin, end, 8)) {
+      const text = durationText(time);
+      pen.fillText(text, Math.min(xOf(time), width - pen.measureText(text).width - 2), 8);
+    }
     const columns = new ImageData(Math.max(1, width), lanes.length), pixels = new Uint32Array(columns.data.buffer);
     lanes.forEach((lane, row) => {
       pen.fillStyle = ink;
