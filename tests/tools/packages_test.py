@@ -27,7 +27,7 @@ def package(pattern):
 
 def in_root(root, *words):
     return subprocess.run(["chroot", str(root), *words], capture_output=True, text=True,
-                          env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root"})
+                          env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root"})
 
 
 @unittest.skipUnless(os.geteuid() == 0, "chroot needs root")

@@ -29,10 +29,9 @@ found.picked = chart.nextElementSibling.textContent;
 found.points = chart.querySelectorAll("circle").length;
 chart.previousElementSibling.querySelector("button").click();
 found.points_without_the_first = chart.querySelectorAll("circle").length;
-setTimeout(() => {
-  found.timeline = [Number(canvas.dataset.begin), Number(canvas.dataset.end)];
-  document.body.dataset.found = JSON.stringify(found);
-}, 500);
+window.dispatchEvent(new Event("beforeprint"));  // draws at once: a browser without a window may fire no frame
+found.timeline = [Number(canvas.dataset.begin), Number(canvas.dataset.end)];
+document.body.dataset.found = JSON.stringify(found);
 """
 
 

@@ -72,16 +72,18 @@ class Terminal(CommandLineTest):
             "models": (), "clusters": (), "stacks": (), "plan": self.PLAN[1:], "plan --explain": self.PLAN[1:],
             "budget": (plan, "--tokens", "1e12"), "simulate": (plan,), "simulate --verbose": (plan,),
             "schedule list": (), "schedule make": ("1f1b", *one, "-o", self.folder / "order.json"),
-            "schedule search": (*one, "--curve"), "schedule show": ("dualpipe", "-p", 8, "-m", 20),
+            "schedule search": (*one, "--curve"),
+            "schedule search --objective makespan": ("-p", 6, "-m", 12, "--costs", "f=1,i=1.5,w=0.8,c=0.1"), "schedule show": ("dualpipe", "-p", 8, "-m", 20),
             "schedule check": ("1f1b", *one), "schedule convert": ("1f1b", *one, "-o", self.folder / "order.csv"),
             "memory": (plan,), "memory --arena": (plan,),
-            "whatif": (plan, "--vary", "training.global_batch=32,64"),
+            "whatif": (plan, "--vary", "training.global_batch=32,64"), "whatif --vary cluster.devices=8,16": (plan,),
             "export": (plan, "--to", "megatron", "-o", self.folder / "run.sh"),
             "import": (self.folder / "run.py", "--model", "llama-3-8b", "--devices", 16), "compare": (plan, log),
             "score": (self.own_rows(),), "run": (small, "--steps", 2), "run --backend timed": (small, "--steps", 2),
             "validate": (small, "--steps", 2, "--verbose"), "calibrate": ("--budget", 2, "-o", cpu),
             "trace info": (orders[0],), "trace compare": orders,
-            "partition": ("gpt2", "h100:4", "--global-batch", 32), "help": ("budget",),
+            "partition": ("gpt2", "h100:4", "--global-batch", 32),
+            "partition --meshes": ("vgg-16", "rtx4090:4", "--global-batch", 64), "help": ("budget",),
         }
 
     def own_rows(self):

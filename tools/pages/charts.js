@@ -31,7 +31,8 @@ function legendOf(kinds, onChange) {
 }
 
 const unitText = (value, unit) => unit === "s" ? durationText(value)
-  : unit === "B" ? `${Number((value / 2 ** 30).toPrecision(4))} GiB` : `${Number(value.toPrecision(4))}${unit ? ` ${unit}` : ""}`;
+  : unit === "B" ? `${Number((value / 2 ** 30).toPrecision(4))} GiB`
+  : unit === "%" ? `${Number(Number(value.toPrecision(3)).toFixed(3))} %` : `${Number(value.toPrecision(4))}${unit ? ` ${unit}` : ""}`;
 
 /** Returns round marks from 0 or `least` to `most`. */
 function marksOf(least, most, count = 5) {
@@ -64,7 +65,8 @@ function drawBars(parent, block) {
         svgElement(rect, "title", {}, `${bar.name}, ${block.kinds[kind].name}: ${unitText(value, block.unit)}`);
         sum += value;
       });
-      svgElement(svg, "text", { x: xOf(sum) + 5, y: y + 14, class: "faint" }, unitText(sum, block.unit));
+      const text = unitText(sum, block.unit), meets = sum <= limit && xOf(sum) + 10 + 7 * text.length > xOf(limit);
+      svgElement(svg, "text", { x: (meets ? xOf(limit) : xOf(sum)) + 5, y: y + 14, class: "faint" }, text);
     });
     if (limit > 0) {
       const x = xOf(limit), bottom = block.bars.length * rowHeight;

@@ -1,7 +1,6 @@
 #include "tools/pages/page.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,11 +12,6 @@ namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// More than any chart of ours has kinds.
-constexpr std::array<std::string_view, 14> kChartColors{"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b6992d",
-                                                        "#76b7b2", "#9c755f", "#b07aa1", "#79706e", "#a0cbe8",
-                                                        "#ffbe7d", "#8cd17d", "#ff9d9a", "#d4a6c8"};
 
 ordered_json kind_json(const ChartKind& kind, std::size_t number) {
   return {{"name", kind.name},

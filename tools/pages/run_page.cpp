@@ -9,6 +9,7 @@ Page run_page(const ObservedReport& report) {
   const PredictionInterval& interval = report.intervals.step_time;
   const double measured = report.compared.step.measured;
   add_verdict(page, verdict_text(report), measured >= interval.low && measured <= interval.high);
+  add_note(page, report.stack);
   add_note(page, fmt::format("{}: {} steps of {}", report.file, report.run.step.observations, report.run.framework));
   std::vector<Difference> errors{{.name = "step",
                                   .value = 100 * error_ratio(report.compared.step),

@@ -2,16 +2,20 @@
 //
 // A rank's slices are sorted by start and do not overlap within a lane, so that the slices in view are found by
 // bisection. Where several share a pixel, one of them is drawn, found at a moment within the pixel that differs from
-// pixel to pixel: colours and gaps then have their shares of a stretch. The work follows the canvas, not the slices.
+// pixel to pixel: colours and gaps then have their shares of a stretch. Such pixels are gathered in an image with a row
+// for each lane, which is stretched over the lanes. The work follows the canvas, not the slices.
 
 function decode(text, Type) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return new Type(bytes.buffer);
 }
 
-/** Returns the first index from `from` on whose value is above `limit`. */
+/** Returns the first index from `from` on whose value is above `limit`. Steps double, since it is mostly near. */
 function firstAbove(values, limit, from) {
-  let low = from, high = values.length;
+  let low = from, step = 1;
+  while (low + step <= values.length && values[low + step - 1] <= limit) { low += step; step *= 2; }
+  let high = Math.min(values.length, low + step - 1);
   while (low < high) {
     const middle = (low + high) >> 1;
     if (values[middle] > limit) high = middle; else low = middle + 1;
@@ -27,12 +31,19 @@ function durationText(seconds) {
   return `${Number((seconds * 1e12).toPrecision(4))} ps`;
 }
 
+/** Returns the pixel of an image that has a colour "#rrggbb". */
+function pixelOfColor(color) {
+  const bytes = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  return new Uint32Array(Uint8Array.of(...bytes, 255).buffer)[0];
+}
+
 function drawTimeline(parent, block) {
   const lanes = block.lanes.map((lane) => ({
     name: lane.name, start: decode(lane.start, Float64Array), end: decode(lane.end, Float64Array),
     kind: decode(lane.kind, Uint8Array), stage: decode(lane.stage, Uint16Array), microbatch: decode(lane.microbatch, Int32Array),
   }));
   const colors = block.kinds.map((kind) => kind.color);
+  const pixelOf = colors.map(pixelOfColor);
   const shown = block.kinds.map(() => true);
   const gutter = 20 + 7 * Math.max(...lanes.map((lane) => lane.name.length)), axis = 20, rowHeight = Math.max(12, Math.min(26, Math.floor(640 / Math.max(1, lanes.length))));
   const height = axis + lanes.length * rowHeight;
@@ -45,11 +56,11 @@ function drawTimeline(parent, block) {
   const readout = parent.appendChild(document.createElement("div"));
   readout.className = "readout";
   readout.textContent = "wheel or + and - zoom, dragging or arrows move, 0 shows all";
-  const pen = canvas.getContext("2d");
+  const pen = canvas.getContext("2d"), image = document.createElement("canvas"), imagePen = image.getContext("2d");
   let asked = false, prints = false;
-  const width = () => canvas.clientWidth;
-  const xOf = (time) => gutter + (time - begin) / (end - begin) * (width() - gutter);
-  const timeOf = (x) => begin + (x - gutter) / (width() - gutter) * (end - begin);
+  let width = 0;  // of the canvas; asking for it costs more than a slice
+  const xOf = (time) => gutter + (time - begin) / (end - begin) * (width - gutter);
+  const timeOf = (x) => begin + (x - gutter) / (width - gutter) * (end - begin);
 
   /** Returns the moment at which a column of pixels is looked at: multiples of the golden ratio are spread evenly. */
   const momentOf = (column) => timeOf(column + column * 0.6180339887 % 1);
@@ -61,12 +72,13 @@ function drawTimeline(parent, block) {
     pen.fillRect(x, top, wide, rowHeight - 2);
     const label = lane.microbatch[i] >= 0 ? String(lane.microbatch[i]) : "";
     if (label && wide > 7 * label.length + 5) {
-      pen.fillStyle = "#111";
+      pen.fillStyle = block.kinds[kind].ink;
       pen.fillText(label, x + 3, top + rowHeight / 2, wide - 4);
     }
   }
 
-  function drawLane(lane, top) {
+  /** Draws the slices that are wider than a pixel, and puts the others into the lane's row of pixels. */
+  function drawLane(lane, top, pixels) {
     const { start, end: ends } = lane;
     let i = firstAbove(ends, begin, 0), column = gutter;  // columns before this one are drawn
     while (i < start.length && start[i] < end) {
@@ -79,7 +91,7 @@ function drawTimeline(parent, block) {
         continue;
       }
       const moment = momentOf(column), met = firstAbove(ends, moment, i);
-      if (met < start.length && start[met] <= moment) drawSlice(lane, met, column, 1, top);
+      if (met < start.length && start[met] <= moment && shown[lane.kind[met]]) pixels[column] = pixelOf[lane.kind[met]];
       column += 1;
       i = next;
     }
@@ -89,20 +101,30 @@ function drawTimeline(parent, block) {
     asked = false;
     const began = performance.now();
     const scale = window.devicePixelRatio || 1;
+    width = canvas.clientWidth;
     canvas.style.height = `${height}px`;
-    canvas.width = Math.round(width() * scale);
+    canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     const ink = prints ? "#1d2126" : getComputedStyle(document.body).color;  // paper is white, in dark mode too
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     pen.fillStyle = ink;
-    for (const time of marksOf(begin, end, 8)) pen.fillText(durationText(time), xOf(time), 8);
+    for (const time of marksOf(begin, end, 8)) {
+      const text = durationText(time);
+      pen.fillText(text, Math.min(xOf(time), width - pen.measureText(text).width - 2), 8);
+    }
+    const columns = new ImageData(Math.max(1, width), lanes.length), pixels = new Uint32Array(columns.data.buffer);
     lanes.forEach((lane, row) => {
       pen.fillStyle = ink;
       pen.fillText(lane.name, 2, axis + (row + 0.5) * rowHeight, gutter - 6);
-      drawLane(lane, axis + row * rowHeight);
+      drawLane(lane, axis + row * rowHeight, pixels.subarray(row * columns.width, (row + 1) * columns.width));
     });
+    image.width = columns.width;
+    image.height = lanes.length;
+    imagePen.putImageData(columns, 0, 0);
+    pen.imageSmoothingEnabled = false;
+    lanes.forEach((_, row) => pen.drawImage(image, 0, row, columns.width, 1, 0, axis + row * rowHeight, columns.width, rowHeight - 2));
     canvas.dataset.frameMs = (performance.now() - began).toFixed(2);
     canvas.dataset.begin = begin;
     canvas.dataset.end = end;
@@ -127,7 +149,7 @@ function drawTimeline(parent, block) {
   canvas.addEventListener("pointerup", () => { held = null; });
   canvas.addEventListener("pointermove", (event) => {
     if (held !== null) {
-      move((held - event.offsetX) / (width() - gutter));
+      move((held - event.offsetX) / (width - gutter));
       held = event.offsetX;
       return;
     }

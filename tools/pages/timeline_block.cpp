@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,11 +87,18 @@ std::vector<Lane> lanes_of_rank(const RankTimeline& rank, const std::string& nam
 
 using UsedOps = std::array<bool, kOpCount>;  ///< [Op] some slice is of it
 
+/// Returns "F forward" of what occupies a rank, and the name of another operation.
+std::string_view label_of(Op op) {
+  const auto found = std::ranges::find(kOpColors, op, &OpColor::op);
+  return found == kOpColors.end() ? op_name(op) : found->label;
+}
+
 ordered_json kinds_json(const UsedOps& used) {
   ordered_json kinds = ordered_json::array();
   for (int op = 0; op < kOpCount; ++op) {
-    kinds.push_back({{"name", op_name(static_cast<Op>(op))},
+    kinds.push_back({{"name", label_of(static_cast<Op>(op))},
                      {"color", color_of(static_cast<Op>(op))},
+                     {"ink", ink_on(color_of(static_cast<Op>(op)))},
                      {"used", used[static_cast<std::size_t>(op)]}});
   }
   return kinds;

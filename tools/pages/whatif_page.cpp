@@ -56,6 +56,7 @@ Page whatif_page(const Plan& plan, const std::vector<WhatIfRow>& rows,
                   : "no row is feasible",
               most->prediction.has_value());
   add_note(page, stack_text(plan.training));
+  for (const std::string& sentence : infeasible_rows(rows)) add_note(page, sentence);
   for (const std::string& sentence : idle_keys(rows)) add_note(page, sentence);
   add_sweep(page, "Step time", {.name = "step time", .unit = "s"}, rows, step);
   add_sweep(page, "Memory of the fullest rank", {.name = "memory", .unit = "B"}, rows,

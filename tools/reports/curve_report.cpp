@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,31 @@ std::vector<std::string> robustness_cells(const Robustness& robust) {
 
 ordered_json robustness_json(const Robustness& robust) {
   return {{"noise_ratio", robust.noise_ratio}, {"slow_rank_ratio", robust.slow_ratio}, {"slow_rank", robust.slow_rank}};
+}
+
+/// A place on the chart, and the schedules that are there.
+struct NamedPlace {
+  std::int64_t memory = 0;
+  std::int64_t time = 0;
+  std::string names;
+};
+
+std::vector<NamedPlace> places_of_schedules(const CurveAnswer& answer) {
+  const bool alike = std::ranges::all_of(
+      answer.placements, [&](const std::string& placement) { return placement == answer.placements.front(); });
+  std::vector<NamedPlace> places;
+  for (const GeneratorLoss& loss : answer.losses) {
+    const std::string name =
+        alike ? loss.order.name : fmt::format("{} ({})", loss.order.name, answer.placements[loss.question]);
+    const auto found = std::ranges::find_if(
+        places, [&](const NamedPlace& place) { return place.memory == loss.peak_bytes && place.time == loss.time; });
+    if (found == places.end()) {
+      places.push_back({.memory = loss.peak_bytes, .time = loss.time, .names = name});
+    } else {
+      found->names += ", " + name;
+    }
+  }
+  return places;
 }
 
 }  // namespace
@@ -131,10 +157,10 @@ std::string curve_svg(const CurveAnswer& answer) {
                                                      : std::optional(in_seconds(bounded->found.bound.time)));
   }
   chart.series = {std::move(found), std::move(bound)};
-  for (const GeneratorLoss& loss : answer.losses) {
-    LineSeries series{.name = fmt::format("{} ({})", loss.order.name, answer.placements[loss.question])};
+  for (NamedPlace& place : places_of_schedules(answer)) {
+    LineSeries series{.name = std::move(place.names)};
     for (const std::int64_t memory : memories) {
-      series.y.push_back(memory == loss.peak_bytes ? std::optional(in_seconds(loss.time)) : std::nullopt);
+      series.y.push_back(memory == place.memory ? std::optional(in_seconds(place.time)) : std::nullopt);
     }
     chart.series.push_back(std::move(series));
   }

@@ -26,7 +26,8 @@ std::string curve_text(const CurveAnswer& answer);
 
 nlohmann::ordered_json curve_json(const CurveAnswer& answer);
 
-/// Returns the chart: time over memory of the found orders, of their bounds, and of each schedule.
+/// Returns the chart: time over memory of the found orders, of their bounds, and of each schedule. Schedules in the same
+/// place have one name, as in "gpipe, bfs"; that of the placement is behind a schedule's where there are several.
 std::string curve_svg(const CurveAnswer& answer);
 
 }}  // namespace plumb::tools

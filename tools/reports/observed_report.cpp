@@ -86,7 +86,7 @@ std::string to_text(const ObservedReport& report) {
   const MedianEstimate& step = report.run.step;
   const std::string spread =
       step.standard_error ? fmt::format(", known to {:.2g} %", 100 * *step.standard_error / step.value) : "";
-  return verdict_text(report) + "\n" + report.plan + "\n" +
+  return verdict_text(report) + "\n" + report.plan + "; " + report.stack + "\n" +
          fmt::format("{}: the median of {} steps of {}{}\n", report.file, step.observations, report.run.framework,
                      spread) +
          fmt::format("\n{}\n{}\n{}", quantities_text(report), figures_text(report), changes_text(report));
@@ -106,7 +106,7 @@ ordered_json to_json(const ObservedReport& report) {
     changes.push_back({{"change", change.change}, {"step_time_s", step_time(change.evaluation.simulation).count()}});
   ordered_json memory;
   if (report.compared.memory) memory = pair_json(*report.compared.memory);
-  return {{"plan", report.plan},
+  return {{"plan", report.plan + "; " + report.stack},
           {"file", report.file},
           {"framework", report.run.framework},
           {"steps", report.run.step.observations},

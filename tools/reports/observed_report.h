@@ -15,8 +15,9 @@ namespace plumb { inline namespace tools {
 
 /// All that is said of a run and its plan.
 struct ObservedReport {
-  std::string plan;  ///< the model, the cluster and the layout
-  std::string file;  ///< of the run
+  std::string plan;   ///< the model, the cluster and the layout
+  std::string stack;  ///< as of stack_text
+  std::string file;   ///< of the run
   ObservedRun run;
   ComparedRun compared;
   PredictionIntervals intervals;

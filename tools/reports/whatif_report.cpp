@@ -79,17 +79,11 @@ TextTable whatif_table(const std::vector<WhatIfRow>& rows, bool bare) {
       rows, [&](const WhatIfRow& row) { return row.prediction && row.stack != rows.front().stack; });
   for (const auto& [key, value] : rows.front().values) table.head.push_back(key);
   if (stacks_differ) table.head.emplace_back("framework");
-  for (const char* column :
-       {"layout", "step time", "four of five within", "MFU", "bubble", "tokens/s", "peak memory", "infeasible"}) {
-    if (!bare || std::string_view(column) != "four of five within") table.head.emplace_back(column);
-  }
-  if (bare) {
-    const std::size_t first = table.head.size() - 6;
-    for (std::size_t i = 0;
-         const char* column : {"step_time_s", "mfu", "bubble_ratio", "tokens_per_s", "peak_memory_bytes"}) {
-      table.head[first + i++] = column;
-    }
-  }
+  const std::vector<const char*> columns =
+      bare ? std::vector{"layout",       "step_time_s",       "mfu",       "bubble_ratio",
+                         "tokens_per_s", "peak_memory_bytes", "infeasible"}
+           : std::vector{"layout", "step time", "four of five within", "MFU", "bubble", "tokens/s", "peak memory"};
+  table.head.insert(table.head.end(), columns.begin(), columns.end());
   for (const WhatIfRow& row : rows) {
     std::vector<std::string>& cells = table.rows.emplace_back();
     for (const auto& [key, value] : row.values) cells.push_back(value_text(value));
@@ -116,7 +110,7 @@ TextTable whatif_table(const std::vector<WhatIfRow>& rows, bool bare) {
       cells.push_back(number(rate, fmt::format("{:.0f}{}", rate, in_tokens ? "" : " samples/s")));
       cells.push_back(bare ? std::to_string(peak) : bytes_text(static_cast<double>(peak)));
     }
-    cells.push_back(row.infeasible);
+    if (bare) cells.push_back(row.infeasible);
   }
   return table;
 }
@@ -133,6 +127,26 @@ ordered_json whatif_json(const std::vector<WhatIfRow>& rows) {
                     {"infeasible", row.infeasible.empty() ? ordered_json(nullptr) : ordered_json(row.infeasible)}});
   }
   return {{"rows", list}};
+}
+
+std::vector<std::string> infeasible_rows(const std::vector<WhatIfRow>& rows) {
+  std::vector<std::pair<std::string, std::vector<const WhatIfRow*>>> by_reason;
+  for (const WhatIfRow& row : rows) {
+    if (row.infeasible.empty()) continue;
+    const std::string layout = to_text(row.layout) + ": ";  // the table has it
+    const std::string reason = row.infeasible.substr(row.infeasible.starts_with(layout) ? layout.size() : 0);
+    auto found = std::ranges::find(by_reason, reason, [](const auto& entry) { return entry.first; });
+    if (found == by_reason.end()) found = by_reason.insert(found, {reason, {}});
+    found->second.push_back(&row);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [reason, alike] : by_reason) {
+    const std::size_t others = alike.size() - 1;
+    sentences.push_back(
+        fmt::format("infeasible with {}{}: {}", values_text(*alike.front()),
+                    others == 0 ? "" : fmt::format(" and {} other row{}", others, others == 1 ? "" : "s"), reason));
+  }
+  return sentences;
 }
 
 std::string values_text(const WhatIfRow& row) {

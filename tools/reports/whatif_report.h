@@ -12,10 +12,14 @@
 
 namespace plumb { inline namespace tools {
 
-/// Returns a line for each row; numbers have their unit, or none in a CSV (`bare`).
+/// Returns a line for each row; numbers have their unit, or none in a CSV (`bare`), which also says why a row is
+/// infeasible.
 TextTable whatif_table(const std::vector<WhatIfRow>& rows, bool bare);
 
 nlohmann::ordered_json whatif_json(const std::vector<WhatIfRow>& rows);
+
+/// Returns a sentence for each reason for which rows are infeasible, with the values of the first of them.
+std::vector<std::string> infeasible_rows(const std::vector<WhatIfRow>& rows);
 
 /// Returns the values of a row's keys, as in "pp=4, mbs=1".
 std::string values_text(const WhatIfRow& row);

@@ -95,8 +95,9 @@ int compare_verb(const CompareArguments& arguments) {
       evaluate(pricing, plan, std::nullopt,
                {.simulation = {.record_timeline = !run.operations.empty()}, .network = NetworkOptions{}});
   if (!evaluation.exists) throw InputError(fmt::format("{}: {}", arguments.plan, evaluation.infeasible));
-  ObservedReport report{.plan = fmt::format("{} on {}:{}, {}; {}", plan.model.name, plan.cluster.name,
-                                            plan.cluster.devices, short_text(plan.layout), stack_text(plan.training)),
+  ObservedReport report{.plan = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
+                                            short_text(plan.layout)),
+                        .stack = stack_text(plan.training),
                         .file = fmt::format("{}", fmt::join(arguments.files, ", ")),
                         .compared = compare_run(pricing, evaluation, run),
                         .intervals = intervals_of(plan, evaluation.simulation),

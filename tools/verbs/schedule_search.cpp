@@ -178,7 +178,7 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
     return kDone;
   }
   print_text(to_text(*answer, arguments, time, gap_pct));
-  if (arguments.output.empty()) print_answer(to_text(answer->found.schedule));
+  if (arguments.output.empty()) print_text(to_text(answer->found.schedule));
   return kDone;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/search/evaluate_plan.h"
@@ -72,7 +73,9 @@ int whatif_verb(const WhatifArguments& arguments) {
     add_stack(answer, plan.training);
     print_answer(json_answer(answer));
   } else {
-    print_text(fmt::format("{}, {}\n\n", title, stack_text(plan.training)) + to_text(whatif_table(rows, false)));
+    const std::vector<std::string> infeasible = infeasible_rows(rows);
+    print_text(fmt::format("{}, {}\n\n{}{}", title, stack_text(plan.training), to_text(whatif_table(rows, false)),
+                           infeasible.empty() ? "" : fmt::format("\n{}\n", fmt::join(infeasible, "\n"))));
   }
   if (!arguments.csv.empty()) write_noted(arguments.csv, to_csv(whatif_table(rows, true)));
   if (!arguments.svg.empty()) write_noted(arguments.svg, whatif_svg(rows, title));

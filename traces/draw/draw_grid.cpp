@@ -134,14 +134,15 @@ std::string draw_grid_svg(const Schedule& schedule, const std::vector<Violation>
     for (std::size_t i = 0; i < cells.texts[r].size(); ++i) {
       const auto fault = faults.find({static_cast<int>(r), static_cast<int>(i)});
       const bool faulty = fault != faults.end();
+      const std::string_view color = color_of(schedule.ranks[r][i].op);
       const double x = kLeft + cell_width * static_cast<double>(i);
       svg += fmt::format(
           "<g>{}<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" stroke=\"{}\" "
           "stroke-width=\"{}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" "
-          "fill=\"#ffffff\">{}</text></g>\n",
+          "fill=\"{}\">{}</text></g>\n",
           faulty ? "<title>" + escaped(fault->second) + "</title>" : "", x + 1.5, y + 1.5, cell_width - 3,
-          kRowHeight - 3, color_of(schedule.ranks[r][i].op), faulty ? "#d00000" : "#ffffff", faulty ? 3 : 0,
-          x + cell_width / 2, y + kRowHeight / 2 + 4, escaped(cells.texts[r][i]));
+          kRowHeight - 3, color, faulty ? "#d00000" : "#ffffff", faulty ? 3 : 0, x + cell_width / 2,
+          y + kRowHeight / 2 + 4, ink_on(color), escaped(cells.texts[r][i]));
     }
   }
   for (std::size_t i = 0; i < lines_of(violations); ++i) {

@@ -162,11 +162,12 @@ class Picture {
     const double width = x_of(span.end - origin) - left;
     const int chunk = chunks[span.action.stage];
     chunks_ = std::max(chunks_, chunk + 1);
+    const std::string color = shade_of(color_of(span.action.op), chunk);
     body_ += fmt::format(
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#ffffff\" "
         "stroke-width=\"{}\"><title>{} {}</title></rect>\n",
-        left, strip.top, width, strip.height, shade_of(color_of(span.action.op), chunk), width > 3 ? 0.8 : 0,
-        to_text(span.action), time_text(span.end - span.start));
+        left, strip.top, width, strip.height, color, width > 3 ? 0.8 : 0, to_text(span.action),
+        time_text(span.end - span.start));
     if (span.action.microbatch < 0) return;
     const std::string label = std::to_string(span.action.microbatch);
     const double of_width = (width - 2) / (kDigitWidth / kFontSize * static_cast<double>(label.size()));
@@ -174,7 +175,7 @@ class Picture {
     if (size < kSmallestFont) return;
     body_ += fmt::format(
         "<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{:.1f}\" fill=\"{}\">{}</text>\n",
-        left + width / 2, strip.top + strip.height / 2 + 0.36 * size, size, chunk > 1 ? "#222222" : "#ffffff", label);
+        left + width / 2, strip.top + strip.height / 2 + 0.36 * size, size, ink_on(color), label);
   }
 
   void draw_axis() {

@@ -1,7 +1,6 @@
 #include "traces/draw/line_chart.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -14,11 +13,9 @@ namespace plumb { inline namespace traces {
 namespace {
 
 constexpr double kPlotWidth = 560, kPlotHeight = 340;  // of the plot
-constexpr double kPlotLeft = 84, kPlotTop = 44, kBelowPlot = 52, kNamesWidth = 260, kNameHeight = 18;
+constexpr double kPlotLeft = 84, kPlotTop = 44, kBelowPlot = 52, kNamesWidth = 260, kNameHeight = 18,
+                 kLetterWidth = 6.2;
 constexpr double kLogarithmicFrom = 8;  // largest over smallest value
-
-constexpr std::array<std::string_view, 10> kLineColors = {"#4e79a7", "#f28e2b", "#e15759", "#59a14f", "#b07aa1",
-                                                          "#76b7b2", "#9c755f", "#edc948", "#ff9da7", "#555555"};
 
 std::optional<double> number_of(const std::string& text) {
   double value = 0;
@@ -121,12 +118,13 @@ std::string line_chart_svg(const LineChart& chart) {
   const double step = tick_distance(largest_y(chart));
   const double top = std::ceil(largest_y(chart) / step) * step;
   std::string body = text_at(kPlotLeft, 24, "font-size=\"13\"", chart.title) + axes(chart, places, step, top);
-  std::size_t named = 0;
+  std::size_t named = 0, longest = 0;  // of the names
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    const std::string_view color = kLineColors[i % kLineColors.size()];
+    const std::string_view color = kChartColors[i % kChartColors.size()];
     body += line_of(chart.series[i], places, color, top);
     if (chart.series[i].name.empty()) continue;
     const double y = kPlotTop + kNameHeight * (static_cast<double>(named++) + 0.5);
+    longest = std::max(longest, chart.series[i].name.size());
     body += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"14\" height=\"4\" fill=\"{}\"/>\n",
                         kPlotLeft + kPlotWidth + 16, y - 2, color);
     body += text_at(kPlotLeft + kPlotWidth + 36, y + 4, "", chart.series[i].name);
@@ -136,7 +134,9 @@ std::string line_chart_svg(const LineChart& chart) {
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" font-family=\"Helvetica, Arial, "
              "sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-             kPlotLeft + kPlotWidth + (named > 0 ? kNamesWidth : 24), height) +
+             kPlotLeft + kPlotWidth +
+                 (named > 0 ? std::max(kNamesWidth, 40 + kLetterWidth * static_cast<double>(longest)) : 24),
+             height) +
          body + "</svg>\n";
 }
 

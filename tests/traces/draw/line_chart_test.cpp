@@ -35,6 +35,14 @@ TEST_CASE("a chart names its axes, its values and its lines") {
   CHECK(svg == line_chart_svg(kTwoLines));
 }
 
+TEST_CASE("a chart is wide enough for its names") {
+  LineChart chart = kTwoLines;
+  const auto width_of = [](const std::string& svg) { return std::stod(svg.substr(svg.find("viewBox=\"0 0 ") + 13)); };
+  const double width = width_of(line_chart_svg(chart));
+  chart.series.front().name = std::string(80, 'x');
+  CHECK(width_of(line_chart_svg(chart)) > width + 200);
+}
+
 TEST_CASE("a value that lacks interrupts its line") {
   const std::string svg = line_chart_svg(kTwoLines);
   const std::string path = svg.substr(svg.rfind("<path"));
