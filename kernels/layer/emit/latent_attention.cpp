@@ -134,8 +134,10 @@ class LatentAttention : public BlockPart {
                         .elements = builder.at(shared).elements()},
                        {compressed_}, {shared});
     } else {
-      builder.kernel("shared keys", kernel_call(KernelKind::kCopy, {builder.at(shared).elements()}), {compressed_},
-                     {shared});
+      builder
+          .kernel("shared keys", kernel_call(KernelKind::kCopy, {builder.at(shared).elements()}), {compressed_},
+                  {shared})
+          .first_column = layer_.kv_rank;
     }
     return shared;
   }

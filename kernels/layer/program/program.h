@@ -113,11 +113,13 @@ struct LayerStep {
   Pass pass = Pass::kForward;
   Section section = Section::kLayer;
   std::variant<KernelCall, Exchange> does;
-  Positions reads;               ///< tensors; a product's rows come first
-  Positions writes;              ///< tensors; a product's result comes first
-  Positions parameters;          ///< parameters that it reads
-  Positions gradients;           ///< parameters to whose gradients it adds
-  Positions holds;               ///< tensors that executors let go of behind it, though no step reads them any more
+  Positions reads;       ///< tensors; a product's rows come first
+  Positions writes;      ///< tensors; a product's result comes first
+  Positions parameters;  ///< parameters that it reads
+  Positions gradients;   ///< parameters to whose gradients it adds
+  Positions holds;       ///< tensors that executors let go of behind it, though no step reads them any more
+  /// First of the columns that a copy takes from rows, or brings to rows, that have more columns than the others.
+  std::int64_t first_column = 0;
   int ranks = 1;                 ///< ranks among which the call is divided (attention of a context group)
   bool cheap = false;            ///< norm or activation function, which selective recomputation makes again
   bool first_rank_only = false;  ///< only the first rank of the tensor group does it
