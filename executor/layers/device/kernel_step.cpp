@@ -1,5 +1,6 @@
 #include "executor/layers/device/kernel_step.h"
 
+#include <algorithm>
 #include <cassert>
 #include <variant>
 
@@ -121,8 +122,17 @@ void add_residual(const StepCall& of) {
                             of.columns());
 }
 
+/// Copies all of a tensor, or rows to rows of more columns or of fewer.
 void copy(const StepCall& of) {
-  const bool is_of_data = of.tensor_read(0).origin == Origin::kHeld;
+  const LayerTensor &from = of.tensor_read(0), &to = of.tensor_written(0);
+  if (from.rows == to.rows && from.columns != to.columns) {
+    const std::int64_t first = of.step.first_column * of.program.element_bytes();
+    const bool is_back = to.columns > from.columns;
+    return of.kernels().copy_columns(of.written(0) + (is_back ? first : 0), to.columns,
+                                     of.read(0) + (is_back ? 0 : first), from.columns,
+                                     {to.rows, std::min(from.columns, to.columns)});
+  }
+  const bool is_of_data = from.origin == Origin::kHeld;
   of.kernels().copy(of.written(0), is_of_data ? of.call.samples : of.read(0), of.rows() * of.program.element_bytes());
 }
 

@@ -187,9 +187,14 @@ struct NamedModel {
   std::vector<Layer> model;
 };
 std::vector<NamedModel> cases() {
-  return {{"gpt", gpt_model(3)},         {"gpt with dropout", with_dropout(gpt_model(2))}, {"llama", llama_model(3)},
-          {"mixtral", mixtral_model(3)}, {"a shared expert", shared_expert_model(2)},      {"mlp", mlp_model()},
-          {"mamba2", mamba2_model()}};
+  return {{"gpt", gpt_model(3)},
+          {"gpt with dropout", with_dropout(gpt_model(2))},
+          {"llama", llama_model(3)},
+          {"mixtral", mixtral_model(3)},
+          {"a shared expert", shared_expert_model(2)},
+          {"mlp", mlp_model()},
+          {"mamba2", mamba2_model()},
+          {"norms of heads", with_head_norms(llama_model(2), QueryKeyNorms::kEachHead)}};
 }
 
 }  // namespace
