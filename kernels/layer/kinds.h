@@ -10,6 +10,17 @@ namespace plumb { inline namespace kernels {
 enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
 enum class MlpKind : std::uint8_t { kGelu, kSwiglu };
 
+/// The norms of queries and of keys between their projection and RoPE, each of the block's kind of norm.
+enum class QueryKeyNorms : std::uint8_t {
+  kNone,
+  /// Over the channels of each head, with one gain for all heads (Henry et al. 2020; transformers' Qwen3Attention and
+  /// Gemma3Attention, whose norms are of head_dim; Megatron-LM's --qk-layernorm).
+  kEachHead,
+  /// Over the channels of all heads at once (transformers' Olmo2Attention, whose norms are of num_attention_heads *
+  /// head_dim and of num_key_value_heads * head_dim).
+  kAllHeads,
+};
+
 /// The function by which a router turns scores into weights of experts.
 enum class RouterKind : std::uint8_t {
   kSoftmax,  ///< over all experts (Shazeer et al. 2017)
@@ -129,6 +140,7 @@ struct TransformerLayer {
   /// Each channel of attention's output is multiplied by the sigmoid of a gate, which is projected with the queries
   /// (Qwen3-Next).
   bool output_gate = false;
+  QueryKeyNorms query_key_norms = QueryKeyNorms::kNone;
   StateMixer states;
   /// Probability of dropping attention probabilities, and of dropping in each branch before it joins the residual.
   double dropout = 0;

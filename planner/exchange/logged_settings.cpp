@@ -13,6 +13,7 @@ namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::size_t kLongestJson = std::size_t{1} << 20;
+constexpr std::size_t kMostArguments = 4096;
 
 /// Returns the line without what torchrun puts before it: "[rank0]:", "[default0]:".
 std::string_view without_rank(std::string_view line) {
@@ -147,6 +148,11 @@ void LoggedSettingsReader::take_argument(std::string_view line) {
       words, [](std::string_view word) { return word.find_first_not_of('.') == std::string_view::npos; });
   if (dots == words.begin() || dots == words.end()) return;
   const char* value = dots->data() + dots->size();
+  if (arguments_.size() == kMostArguments) {  // the end of the settings is not there
+    open_ = nullptr;
+    arguments_.clear();
+    return;
+  }
   arguments_.emplace_back(*(dots - 1), trimmed(line.substr(static_cast<std::size_t>(value - line.data()))));
 }
 

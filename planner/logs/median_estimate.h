@@ -10,7 +10,7 @@ namespace plumb { inline namespace planner {
 struct MedianEstimate {
   double value = 0;
   std::optional<double> standard_error;  ///< nothing for one observation
-  int observations = 0;
+  int observations = 0;                  ///< of a long log more than the sample of which the error is
 };
 MedianEstimate median_of(std::vector<double> values);
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <istream>
+#include <queue>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,15 +29,24 @@ struct Interval {
   std::int64_t end = 0;
 };
 
-struct Kernel {
-  Interval time;
-  ProfiledKind kind = ProfiledKind::kMemoryBound;
-};
+/// Kernels are many, so that one takes 16 bytes.
+class Kernel {
+ public:
+  Kernel(Interval time, ProfiledKind kind)
+      : start_(time.start),
+        packed_((static_cast<std::uint64_t>(time.end - time.start) << kKindBits) | static_cast<std::uint64_t>(kind)) {}
 
-struct Marked {
-  Interval time;
-  Op op = Op::kForward;
+  std::int64_t start() const { return start_; }
+  std::int64_t end() const { return start_ + static_cast<std::int64_t>(packed_ >> kKindBits); }
+  std::size_t kind() const { return packed_ & ((1U << kKindBits) - 1); }
+
+ private:
+  static constexpr unsigned kKindBits = 5;
+
+  std::int64_t start_;
+  std::uint64_t packed_;  ///< duration and kind
 };
+static_assert(kProfiledKindCount <= 32);
 
 /// Takes what is needed from the events of a trace.
 class Events {
@@ -46,10 +57,13 @@ class Events {
     if (text(event, "ph") != "X") return;
     const std::string category = text(event, "cat"), name = text(event, "name");
     if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset") {
-      if (kernels.size() == kMostKernels)
-        throw InputError(fmt::format("{}: it has more than {} kernels: profile fewer steps", file_, kMostKernels));
-      kernels.push_back({time_of(event), profiled_kind(category == "kernel" ? name : "memcpy", group_of(event))});
+      const Interval time = time_of(event);
+      if (time.end <= time.start) return;
+      require_fewer(kernels.size(), kMostKernels, "kernels");
+      const ProfiledKind kind = profiled_kind(category == "kernel" ? name : "memcpy", group_of(event));
+      kernels.emplace_back(time, kind);
     } else if (category == "user_annotation" && name.starts_with(kStepMark)) {
+      require_fewer(steps.size(), kMostSteps, "steps");
       steps.push_back(time_of(event));
     } else if (category == "gpu_user_annotation" && name.starts_with(kActionMark)) {
       take_actions(std::string_view(name).substr(kActionMark.size()), time_of(event));
@@ -58,9 +72,14 @@ class Events {
 
   std::vector<Kernel> kernels;
   std::vector<Interval> steps;
-  std::vector<Marked> actions;
+  std::map<Op, std::int64_t> actions;  ///< nanoseconds of all of them
 
  private:
+  void require_fewer(std::size_t count, std::size_t most, const char* what) const {
+    if (count == most)
+      throw InputError(fmt::format("{}: it has more than {} {}: profile fewer steps", file_, most, what));
+  }
+
   static std::string text(const json& object, const char* key) {
     const auto it = object.find(key);
     return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
@@ -87,7 +106,7 @@ class Events {
   /// Marks of other programs that begin alike are passed over.
   void take_actions(std::string_view mark, Interval time) {
     try {
-      for (const Action& action : parse_row(mark, file_)) actions.push_back({time, action.op});
+      for (const Action& action : parse_row(mark, file_)) actions[action.op] += time.end - time.start;
     } catch (const InputError&) {
     }
   }
@@ -109,35 +128,35 @@ Events read_events(std::istream& stream, const std::string& file) {
 }
 
 /// Adds the time of each kind between `window.start` and `window.end` to `sums`, kernels at the same time once; returns
-/// the time in which none runs. In nanoseconds.
+/// the time in which none runs. In nanoseconds. Sorts the kernels.
 double sweep(std::vector<Kernel>& kernels, Interval window, std::array<double, kProfiledKindCount>& sums) {
-  struct Change {
-    std::int64_t at;
-    ProfiledKind kind;
-    int by;
-  };
-  std::vector<Change> changes;
-  for (const Kernel& kernel : kernels) {
-    const Interval inside{std::max(kernel.time.start, window.start), std::min(kernel.time.end, window.end)};
-    if (inside.start >= inside.end) continue;
-    changes.push_back({inside.start, kernel.kind, 1});
-    changes.push_back({inside.end, kernel.kind, -1});
-  }
-  kernels.clear();
-  std::ranges::sort(changes, std::less{}, &Change::at);
+  std::ranges::sort(kernels, std::less{}, &Kernel::start);
+  using End = std::pair<std::int64_t, std::size_t>;  // time, kind
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
   std::array<int, kProfiledKindCount> running{};
   double idle = 0;
   std::int64_t now = window.start;
-  const auto pass_to = [&](std::int64_t next) {
+  const auto pass_to = [&](std::int64_t time) {
+    const std::int64_t next = std::clamp(time, now, window.end);
     const auto first = std::ranges::find_if(running, [](int count) { return count > 0; });
     const auto passed = static_cast<double>(next - now);
     (first == running.end() ? idle : sums[static_cast<std::size_t>(first - running.begin())]) += passed;
     now = next;
   };
-  for (const Change& change : changes) {
-    pass_to(change.at);
-    running[static_cast<std::size_t>(change.kind)] += change.by;
+  const auto end_kernels_before = [&](std::int64_t time) {
+    for (; !ends.empty() && ends.top().first <= time; ends.pop()) {
+      pass_to(ends.top().first);
+      --running[ends.top().second];
+    }
+  };
+  for (const Kernel& kernel : kernels) {
+    if (kernel.end() <= window.start || kernel.start() >= window.end) continue;
+    end_kernels_before(kernel.start());
+    pass_to(kernel.start());
+    ++running[kernel.kind()];
+    ends.emplace(kernel.end(), kernel.kind());
   }
+  end_kernels_before(window.end);
   pass_to(window.end);
   return idle;
 }
@@ -145,8 +164,12 @@ double sweep(std::vector<Kernel>& kernels, Interval window, std::array<double, k
 }  // namespace
 
 bool is_json_begin(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  constexpr const char* kBlanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) return false;
+  const std::size_t second = text.find_first_not_of(kBlanks, first + 1);
+  if (second == std::string_view::npos) return true;
+  return text[second] == (text[first] == '{' ? '"' : '{') || text[second] == (text[first] == '{' ? '}' : ']');
 }
 
 ProfilerTrace read_profiler_trace(std::istream& stream, const std::string& file) {
@@ -166,8 +189,7 @@ ProfilerTrace read_profiler_trace(std::istream& stream, const std::string& file)
   const double a_step = 1e-9 / static_cast<double>(events.steps.size());
   trace.idle_seconds = a_step * sweep(events.kernels, window, trace.seconds);
   for (double& seconds : trace.seconds) seconds *= a_step;
-  for (const Marked& action : events.actions)
-    trace.op_seconds[action.op] += a_step * static_cast<double>(action.time.end - action.time.start);
+  for (const auto& [op, nanoseconds] : events.actions) trace.op_seconds[op] = a_step * static_cast<double>(nanoseconds);
   return trace;
 }
 

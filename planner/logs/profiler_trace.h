@@ -6,7 +6,7 @@
 //
 // Steps are those of torch.profiler.profile(...).step(), which the trace calls "ProfilerStep#12". Kernels that run at the
 // same time count once (logs/profiled_kind.h). A schedule of torch.distributed.pipelining marks its actions as "PP:0F3".
-// The file is read as a stream: a kernel takes some 20 bytes, whatever else the trace says of it.
+// The file is read as a stream: a kernel takes 16 bytes, whatever else the trace says of it.
 
 #include <array>
 #include <iosfwd>
@@ -27,13 +27,14 @@ struct ProfilerTrace {
   std::map<Op, double> op_seconds;                   ///< of a step, the mean; empty: no action is marked
 };
 
-/// Returns true if the text begins as a trace does: a JSON object or array.
+/// Returns true if the text begins as a trace does: a JSON object, or an array of them. Lines of logs may begin with "[".
 bool is_json_begin(std::string_view text);
 
 /// Throws InputError "FILE: ..." if the stream is no trace or is cut short, if it has no step or no kernel, or if it has
-/// more than kMostKernels.
+/// more than kMostKernels or kMostSteps.
 ProfilerTrace read_profiler_trace(std::istream& stream, const std::string& file);
 
 inline constexpr std::size_t kMostKernels = std::size_t{1} << 25;
+inline constexpr std::size_t kMostSteps = std::size_t{1} << 20;
 
 }}  // namespace plumb::planner

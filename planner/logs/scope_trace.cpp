@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/logs/sampled_values.h"
 #include "planner/logs/timed_ops.h"
 #include "planner/logs/trace_events.h"
 #include "schedules/error.h"
@@ -40,14 +41,15 @@ class Scopes {
 
   ScopeTrace finish() const {
     if (in_step_) refuse("it ends inside a step");
-    if (steps_.empty()) refuse("it has no step");
-    const std::size_t first = steps_.size() > 1 ? 1 : 0;
-    ScopeTrace trace;
-    for (std::size_t i = first; i < steps_.size(); ++i) {
-      trace.step_seconds.push_back(steps_[i].seconds);
-      for (const auto& [name, seconds] : steps_[i].scopes)
-        trace.scope_seconds[name] += seconds / static_cast<double>(steps_.size() - first);
+    if (steps_.count() == 0) refuse("it has no step");
+    ScopeTrace trace{.step_seconds = steps_.kept(), .scope_seconds = {}};
+    if (steps_.count() == 1) {
+      trace.scope_seconds = first_scopes_;
+      return trace;
     }
+    trace.step_seconds.erase(trace.step_seconds.begin());
+    for (const auto& [name, seconds] : later_scopes_)
+      trace.scope_seconds[name] = seconds / static_cast<double>(steps_.count() - 1);
     return trace;
   }
 
@@ -55,10 +57,6 @@ class Scopes {
   struct Open {
     int depth = 0;
     double since = 0;  ///< nanoseconds
-  };
-  struct Step {
-    double seconds = 0;
-    std::map<std::string, double> scopes;
   };
 
   void begin_step() {
@@ -73,7 +71,11 @@ class Scopes {
       if (open.depth > 0) refuse(fmt::format("scope {} has no end in its step", name));
     }
     in_step_ = false;
-    steps_.push_back({1e-9 * duration, std::move(step_scopes_)});
+    if (steps_.count() == 0)
+      first_scopes_ = step_scopes_;
+    else
+      for (const auto& [name, seconds] : step_scopes_) later_scopes_[name] += seconds;
+    steps_.add(1e-9 * duration);
   }
 
   double nanoseconds(const json& record, const char* key) const {
@@ -91,7 +93,9 @@ class Scopes {
   bool in_step_ = false;
   std::map<std::string, Open> open_;
   std::map<std::string, double> step_scopes_;
-  std::vector<Step> steps_;
+  std::map<std::string, double> first_scopes_;  ///< of the first step, which warms up
+  std::map<std::string, double> later_scopes_;  ///< sums over all others
+  SampledValues steps_;                         ///< seconds
 };
 
 }  // namespace

@@ -26,9 +26,13 @@ std::optional<std::pair<std::string_view, std::string_view>> named_time(std::str
 
 void TimerTableReader::add(std::string_view name, double least, double most) {
   if (!(least > 0) || !(most >= least)) return;
-  PrintedTimer& timer = timers_.try_emplace(std::string(name)).first->second;
-  timer.least.push_back(least);
-  timer.most.push_back(most);
+  auto timer = timers_.find(name);
+  if (timer == timers_.end()) {
+    if (timers_.size() == kMostTimers) return;
+    timer = timers_.try_emplace(std::string(name)).first;
+  }
+  timer->second.least.add(least);
+  timer->second.most.add(most);
 }
 
 void TimerTableReader::take(std::string_view line) {
@@ -56,7 +60,7 @@ void TimerTableReader::take(std::string_view line) {
 std::map<std::string, PrintedTimer> TimerTableReader::finish() const {
   std::map<std::string, PrintedTimer> result;
   for (const auto& [name, timer] : timers_) {
-    PrintedTimer& kept = result[name] = timer;
+    PrintedTimer& kept = result[name] = {.least = timer.least.kept(), .most = timer.most.kept()};
     if (kept.most.size() < 2) continue;
     kept.least.erase(kept.least.begin());
     kept.most.erase(kept.most.begin());

@@ -15,17 +15,17 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/logs/median_estimate.h"
+#include "planner/logs/sampled_values.h"
 
 namespace plumb { inline namespace planner {
 
 /// The milliseconds that a timer printed, over the ranks of the run.
 struct PrintedTimer {
-  std::vector<double> least;  ///< [print]; the same as `most` where only one number is printed
-  std::vector<double> most;   ///< [print]
+  std::vector<double> least;  ///< [print], or of a sample of them; the same as `most` where one number is printed
+  std::vector<double> most;   ///< [print], or of the same sample
 };
 
-/// Reads the timers of a log line by line.
+/// Reads the timers of a log line by line. It keeps a sample of a long log's, and of at most so many timers.
 class TimerTableReader {
  public:
   /// Takes the next line, without its end.
@@ -35,10 +35,15 @@ class TimerTableReader {
   std::map<std::string, PrintedTimer> finish() const;
 
  private:
+  static constexpr std::size_t kMostTimers = 1024;
+  struct Sampled {
+    SampledValues least, most;
+  };
+
   void add(std::string_view name, double least, double most);
 
   bool in_table_ = false;  ///< the lines behind a head of Megatron's
-  std::map<std::string, PrintedTimer, std::less<>> timers_;
+  std::map<std::string, Sampled, std::less<>> timers_;
 };
 
 }}  // namespace plumb::planner

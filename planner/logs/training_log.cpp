@@ -107,7 +107,9 @@ MedianEstimate step_seconds(const TrainingLog& log, const LoggedStep& step) {
                             : 1;
     seconds.push_back(log.unit == LogUnit::kSeconds ? value : work / value);
   }
-  return median_of(std::move(seconds));
+  MedianEstimate estimate = median_of(std::move(seconds));
+  estimate.observations = std::max(estimate.observations, static_cast<int>(log.steps));
+  return estimate;
 }
 
 bool is_training_log(std::string_view text) {
@@ -138,7 +140,7 @@ void TrainingLogReader::take(std::string_view padded) {
       const std::string fault = fault_of(form, value);
       found.has_step |= contains(line, form.key);
       if (fault.empty()) {
-        found.values.push_back(*value * form.scale);
+        found.values.add(*value * form.scale);
       } else if (found.fault.empty()) {
         found.fault = fault, found.fault_line = line_;
       }
@@ -161,9 +163,13 @@ TrainingLog TrainingLogReader::finish() const {
   TrainingLog log{.framework = std::string(form.framework),
                   .file = file_,
                   .unit = form.unit,
-                  .values = it->values,
+                  .values = it->values.kept(),
+                  .steps = it->values.count(),
                   .global_batch = it->global_batch};
-  if (log.values.size() > 1) log.values.erase(log.values.begin());
+  if (log.values.size() > 1) {
+    log.values.erase(log.values.begin());
+    --log.steps;
+  }
   if (it->reserved_bytes > 0) log.reserved_bytes = static_cast<std::int64_t>(it->reserved_bytes);
   return log;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "planner/logs/median_estimate.h"
+#include "planner/logs/sampled_values.h"
 
 namespace plumb { inline namespace planner {
 
@@ -27,7 +28,8 @@ struct TrainingLog {
   std::string framework;  ///< framework that prints such logs
   std::string file;
   LogUnit unit = LogUnit::kSeconds;
-  std::vector<double> values;  ///< one for each printed step
+  std::vector<double> values;  ///< one for each printed step, or a sample of them (sampled_values.h)
+  std::size_t steps = 0;       ///< how many were printed
   std::optional<std::int64_t> reserved_bytes;
   std::optional<std::int64_t> global_batch;  ///< samples of the last step, where the log prints them
 };
@@ -39,7 +41,7 @@ struct LoggedStep {
   int devices = 1;
 };
 
-/// Returns the seconds of such a step.
+/// Returns the seconds of such a step, from all printed ones.
 MedianEstimate step_seconds(const TrainingLog& log, const LoggedStep& step);
 
 /// Returns true if the text looks like such a log.
@@ -48,7 +50,8 @@ bool is_training_log(std::string_view text);
 /// Returns the frameworks whose logs are read: "Megatron-LM, NeMo, ...".
 std::string training_log_frameworks();
 
-/// Reads a log line by line, so that a long one is never held whole. It keeps a number for each step, and no line.
+/// Reads a log line by line. It keeps no line, and of a long log a sample of the steps, so that it takes the same memory
+/// whatever the log's length.
 class TrainingLogReader {
  public:
   explicit TrainingLogReader(std::string file);
@@ -64,7 +67,7 @@ class TrainingLogReader {
   /// The finds of one framework's form in the lines.
   struct Found {
     bool has_step = false;  ///< some line has both the form's mark and its key
-    std::vector<double> values;
+    SampledValues values;
     double reserved_bytes = 0;
     std::optional<std::int64_t> global_batch;
     std::string fault;  ///< of the first step that cannot be read; empty: all can

@@ -39,15 +39,21 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAliases
                                                                                      {"head_dim", "head_size"},
                                                                                      {"rotary", "rotary_size"}}};
 
-constexpr std::array<std::string_view, 29> kModelKeys = {
-    "layers",          "hidden",     "heads",        "kv_heads",
-    "head_size",       "ffn",        "vocab",        "sequence",
-    "positions",       "norm",       "norm_epsilon", "mlp",
-    "exact_gelu",      "qkv_bias",   "linear_bias",  "parallel_residual",
-    "rotary_size",     "rope_theta", "window",       "full_attention_every",
-    "tied_embeddings", "dropout",    "experts",      "experts_per_token",
-    "expert_ffn",      "shared_ffn", "dense_layers", "query_rank",
-    "kv_rank"};
+constexpr std::array<std::string_view, 30> kModelKeys = {"layers",          "hidden",
+                                                         "heads",           "kv_heads",
+                                                         "head_size",       "ffn",
+                                                         "vocab",           "sequence",
+                                                         "positions",       "norm",
+                                                         "norm_epsilon",    "mlp",
+                                                         "exact_gelu",      "qkv_bias",
+                                                         "linear_bias",     "parallel_residual",
+                                                         "rotary_size",     "rope_theta",
+                                                         "window",          "full_attention_every",
+                                                         "tied_embeddings", "dropout",
+                                                         "experts",         "experts_per_token",
+                                                         "expert_ffn",      "shared_ffn",
+                                                         "dense_layers",    "query_rank",
+                                                         "kv_rank",         "query_key_norms"};
 
 /// Returns `fields` by the names of the model's form, without the keys that it does not have.
 json renamed(const json& fields) {

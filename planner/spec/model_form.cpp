@@ -1,6 +1,7 @@
 // The JSON form of a model (model_spec.h): reading, writing, and the figures that are shown beside its sizes.
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -73,7 +74,14 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   if (model.kv_rank == 0) return;
   model.query_rank = object.has("query_rank") ? size_of(object, "query_rank", 0, kLargestWidth) : 0;
   model.value_size = width(object, "value_size");
+  if (model.query_key_norms != QueryKeyNorms::kNone)
+    object.fail("query_key_norms",
+                "latent attention has norms of its own behind its compressed queries and keys: leave "
+                "this out");
 }
+
+constexpr const char* kQueryKeyNorms = "query_key_norms";
+constexpr std::array<std::string_view, 3> kNormsOfHeads = {"none", "each_head", "all_heads"};  // [QueryKeyNorms]
 
 /// Keys that `plumb models` shows beside the sizes; the last two belong to graphs.
 constexpr const char* kParameters = "parameters";
@@ -129,6 +137,11 @@ void read_attention(StrictObject& object, ModelSpec& model) {
   }
   model.head_size = width_or(object, "head_size", model.hidden / model.heads);
   model.output_gate = object.boolean_or("output_gate", false);
+  if (object.has(kQueryKeyNorms)) {
+    const std::string norms = object.choice(kQueryKeyNorms, {kNormsOfHeads.begin(), kNormsOfHeads.end()});
+    const auto known = std::ranges::find(kNormsOfHeads, norms);
+    model.query_key_norms = static_cast<QueryKeyNorms>(known - kNormsOfHeads.begin());
+  }
 }
 
 /// Reads the positions that attention sees, and what it sees of the past.
@@ -294,6 +307,8 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
   if (!model.pattern.empty()) json[kPattern] = layer_pattern_text(model.pattern);
   add_state_mixer(json, model.states);
   if (model.output_gate) json["output_gate"] = true;
+  if (model.query_key_norms != QueryKeyNorms::kNone)
+    json[kQueryKeyNorms] = kNormsOfHeads[static_cast<std::size_t>(model.query_key_norms)];
   if (model.full_attention_every > 0) json["full_attention_every"] = model.full_attention_every;
   if (model.sinks) json["sinks"] = true;
   if (model.attention_softcap > 0) json["attention_softcap"] = model.attention_softcap;

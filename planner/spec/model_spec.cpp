@@ -27,6 +27,7 @@ void set_attention(const ModelSpec& model, std::int64_t index, TransformerLayer&
   layer.sinks = model.sinks;
   layer.attention_softcap = model.attention_softcap;
   layer.output_gate = model.output_gate;
+  layer.query_key_norms = model.query_key_norms;
 }
 
 void set_experts(const ModelSpec& model, TransformerLayer& layer) {

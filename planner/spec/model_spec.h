@@ -69,6 +69,7 @@ struct ModelSpec {
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;
   bool output_gate = false;
+  QueryKeyNorms query_key_norms = QueryKeyNorms::kNone;
   /// Mixes tokens in the layers that have no attention, or beside it. Without a pattern all layers are it alone, and
   /// heads, kv_heads, head_size and ffn are 0.
   StateMixer states;
@@ -114,7 +115,8 @@ std::int64_t active_parameter_count(const ModelSpec& model);
 bool has_sequence(const ModelSpec& model);
 
 /// The JSON form of a graph is in graph/layer_graph.h. That of a transformer has every member by its name here ("norm":
-/// "rms" or "layer", "mlp": "gelu" or "swiglu", "router": "softmax" or "sigmoid"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
+/// "rms" or "layer", "mlp": "gelu" or "swiglu", "router": "softmax" or "sigmoid", "query_key_norms": "none", "each_head"
+/// or "all_heads"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
 /// `rotary_size` is head_size unless there are learned positions, and the other optional keys are as above. `experts`
 /// needs experts_per_token and expert_ffn, `kv_rank` a value_size. `pattern` is the text of spec/layer_pattern.h; the keys
 /// of attention, MLP and experts stand beside it where it names them, and a state mixer (spec/state_mixer_json.h) where

@@ -196,6 +196,13 @@ inline std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
   return model;
 }
 
+/// Returns the model with norms of queries and keys.
+inline std::vector<Layer> with_head_norms(std::vector<Layer> model, QueryKeyNorms norms) {
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->query_key_norms = norms;
+  return model;
+}
+
 /// Returns an embedding, blocks like Llama's, and a head.
 inline std::vector<Layer> llama_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};

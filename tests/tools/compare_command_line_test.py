@@ -6,8 +6,9 @@ usage: compare_command_line_test.py PLUMB
 import gzip
 import json
 import pathlib
+import subprocess
 
-from command_line import CommandLineTest, run_cases
+from command_line import PLUMB, CommandLineTest, run_cases
 from megatron_log import megatron_log
 
 class Compare(CommandLineTest):
@@ -92,6 +93,21 @@ class Compare(CommandLineTest):
         self.refused(1, "compare", plan, self.write("cut.log", "elapsed time".join(cut[:3])), says=["cut.log", "cut"])
         self.refused(1, "compare", plan, self.folder / "none.log", says=["none.log"])
         self.refused(1, "compare", plan, plan, says=["plan.json"])
+
+    def test_a_log_and_a_profile_may_come_through_a_pipe(self):
+        plan = self.plan()
+        log = self.write("run.log", "[2026-01-01 00:00:00] starts\n" + megatron_log(8, 6000))
+        span = {"ph": "X", "pid": 0, "tid": 7, "args": {}}
+        profile = self.write("rank0.json", json.dumps([dict(span, cat="user_annotation", name="ProfilerStep#3", ts=0, dur=900),
+                                                       dict(span, cat="kernel", name="some_gemm", ts=0, dur=500)]))
+        for path in (log, profile):
+            answers = [self.json("compare", plan, path)]
+            with subprocess.Popen([PLUMB, "compare", plan, "/dev/stdin", "--json"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True) as process:
+                answers.append(json.loads(process.communicate(path.read_text())[0]))
+            for answer in answers:
+                del answer["file"]
+            self.assertEqual(*answers)
 
     def test_a_packed_timeline_is_the_plain_one(self):
         plain, packed = self.folder / "step.json", self.folder / "step.json.gz"

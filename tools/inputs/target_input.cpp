@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include "planner/exchange/import_settings.h"
-#include "planner/exchange/logged_settings.h"
 #include "schedules/error.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/presets.h"
@@ -85,25 +84,24 @@ std::string target_of_stack(const std::string& stack) {
   return {};
 }
 
-std::optional<TrainerSettings> logged_settings_input(const std::string& path) {
-  LoggedSettingsReader reader(all_targets());
-  read_lines(path, [&](std::string_view line) { reader.take(line); });
-  std::optional<LoggedSettings> found = reader.finish();
-  if (!found) return std::nullopt;
-  return TrainerSettings{
-      .target = std::move(found->target), .settings = std::move(found->settings), .facts = std::move(found->facts)};
+LoggedSettingsReader logged_settings_reader() {
+  return LoggedSettingsReader(all_targets());
 }
 
 TrainerSettings trainer_settings_input(const std::string& path, const std::string& name) {
   std::optional<Target> target;
   if (!name.empty()) target = target_input(name);
   if (form_by_ending(path) == SettingsForm::kArguments) {
-    if (std::optional<TrainerSettings> logged = logged_settings_input(path)) {
+    LoggedSettingsReader reader = logged_settings_reader();
+    read_lines(path, [&](std::string_view line) { reader.take(line); });
+    if (std::optional<LoggedSettings> logged = reader.finish()) {
       if (target && target->name != logged->target.name) {
         throw InputError(fmt::format("{}: this is a log of {}, and not of {}: leave --from away", path,
                                      logged->target.name, target->name));
       }
-      return std::move(*logged);
+      return {.target = std::move(logged->target),
+              .settings = std::move(logged->settings),
+              .facts = std::move(logged->facts)};
     }
   }
   const std::string text = read_text_file(path);

@@ -1,11 +1,11 @@
 #pragma once
 // Trainers to which plans are handed (planner/exchange/target.h), by name or by the file that they read.
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/exchange/forms/settings.h"
+#include "planner/exchange/logged_settings.h"
 #include "planner/exchange/target.h"
 
 namespace plumb { inline namespace tools {
@@ -30,8 +30,8 @@ struct TrainerSettings {
   Facts facts;  ///< what a log says of its run besides
 };
 
-/// Returns the settings that a log printed; nothing if it printed none.
-std::optional<TrainerSettings> logged_settings_input(const std::string& path);
+/// Returns a reader of the settings that a log of any target prints.
+LoggedSettingsReader logged_settings_reader();
 
 /// Reads a trainer's file, or the log of its run. `name` is its target; empty: the one with most of the file's settings in its table. Throws
 /// InputError with the place if the file cannot be read, or if its target cannot be told.

@@ -73,6 +73,8 @@ class InputStream::Buffer : public std::streambuf {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  std::string_view ahead() const { return {gptr(), static_cast<std::size_t>(egptr() - gptr())}; }
+
  protected:
   int_type underflow() override {
     const int count = gzread(file_, block_.data(), kBlockBytes);
@@ -100,6 +102,11 @@ InputStream::InputStream(const std::string& path) : std::istream(nullptr), buffe
 }
 
 InputStream::~InputStream() = default;
+
+std::string_view InputStream::ahead() {
+  peek();
+  return buffer_->ahead();
+}
 
 bool is_gzip_name(std::string_view path) {
   return path.ends_with(".gz");

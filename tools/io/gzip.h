@@ -23,6 +23,9 @@ class InputStream : public std::istream {
   InputStream(const InputStream&) = delete;
   InputStream& operator=(const InputStream&) = delete;
 
+  /// Returns what comes next, without taking it: up to 256 KiB, and nothing only at the end.
+  std::string_view ahead();
+
  private:
   class Buffer;
   std::unique_ptr<Buffer> buffer_;

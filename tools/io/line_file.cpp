@@ -19,6 +19,10 @@ void append(std::string& line, std::string_view part) {
 
 void read_lines(const std::string& path, const std::function<void(std::string_view line)>& take) {
   InputStream file(path);
+  read_lines(file, take);
+}
+
+void read_lines(std::istream& file, const std::function<void(std::string_view line)>& take) {
   std::vector<char> block(kBlock);
   std::string line;
   bool is_first = true;

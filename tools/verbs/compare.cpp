@@ -32,12 +32,10 @@ namespace {
 
 /// Throws InputError if the settings that the log prints are of another run than the plan's. Settings that cannot be
 /// read are noted.
-void require_same_run(const std::string& file, const Plan& plan) {
-  const std::optional<TrainerSettings> read = logged_settings_input(file);
-  if (!read) return;
+void require_same_run(const LoggedSettings& logged, const std::string& file, const Plan& plan) {
   std::vector<std::string> differences;
   try {
-    differences = run_differences(import_settings(read->target, read->settings, read->facts, file).run, plan);
+    differences = run_differences(import_settings(logged.target, logged.settings, logged.facts, file).run, plan);
   } catch (const InputError& error) {
     return print_note(fmt::format("the settings in this log were not held against the plan: {}", error.what()));
   }
@@ -46,40 +44,40 @@ void require_same_run(const std::string& file, const Plan& plan) {
                                file, fmt::join(differences, ", "), file));
 }
 
-ObservedRun read_log(const std::string& file, const Plan& plan) {
-  require_same_run(file, plan);
+ObservedRun read_log(std::istream& stream, const std::string& file, const Plan& plan) {
+  LoggedSettingsReader settings = logged_settings_reader();
   TrainingLogReader steps(file);
   TimerTableReader timers;
-  read_lines(file, [&](std::string_view line) {
+  read_lines(stream, [&](std::string_view line) {
+    settings.take(line);
     steps.take(line);
     timers.take(line);
   });
+  if (const std::optional<LoggedSettings> logged = settings.finish()) require_same_run(*logged, file, plan);
   return read_as(FileKind::kMeasurement, file, [&] { return run_of_log(steps.finish(), timers.finish(), plan); });
 }
 
-/// Returns what `read` makes of each file.
+/// Returns what `read` makes of each file, of which the first is open.
 template <class Read>
-auto read_ranks(const std::vector<std::string>& files, Read read) {
+auto read_ranks(std::istream& first, const std::vector<std::string>& files, Read read) {
   std::vector<decltype(read(std::declval<std::istream&>(), std::string()))> ranks;
   for (const std::string& file : files) {
-    InputStream stream(file);
-    ranks.push_back(read_as(FileKind::kTrace, file, [&] { return read(stream, file); }));
+    read_as(FileKind::kTrace, file, [&] {
+      if (ranks.empty()) return ranks.push_back(read(first, file));
+      InputStream stream(file);
+      ranks.push_back(read(stream, file));
+    });
   }
   return ranks;
 }
 
-/// Returns the first characters of the file, enough for the first record of a trace.
-std::string begin_of(const std::string& file) {
-  std::string begin(4096, ' ');
-  InputStream(file).read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin;
-}
-
+/// Each file is opened once and read once, so that it may also be a pipe.
 ObservedRun read_run(const std::vector<std::string>& files, const Plan& plan) {
-  const std::string begin = begin_of(files.front());
-  if (is_scope_trace_begin(begin)) return run_of_scopes(read_ranks(files, read_scope_trace));
-  if (is_json_begin(begin)) return run_of_profiles(read_ranks(files, read_profiler_trace));
-  if (files.size() == 1) return read_log(files.front(), plan);
+  InputStream first(files.front());
+  const std::string_view begin = first.ahead();
+  if (is_scope_trace_begin(begin)) return run_of_scopes(read_ranks(first, files, read_scope_trace));
+  if (is_json_begin(begin)) return run_of_profiles(read_ranks(first, files, read_profiler_trace));
+  if (files.size() == 1) return read_log(first, files.front(), plan);
   throw UsageError(
       fmt::format("{} is a log, and a run has one: give it alone, or the profiles of several ranks", files.front()));
 }

@@ -39,11 +39,16 @@ NormKind norm_kind(const HostStep& of) {
   return of.shape()[2] != 0 ? NormKind::kLayerNorm : NormKind::kRmsNorm;
 }
 
+/// True for a tensor whose rows have columns that a norm does not work on.
+bool has_other_columns(const HostStep& of, const LayerTensor& tensor) {
+  return tensor.elements() > of.rows() * of.columns();
+}
+
 /// Returns the rows that a norm reads. Where they have more columns than it, its own are packed into the scratch.
 const float* norm_input(const HostStep& of, std::size_t read) {
-  const std::int64_t width = of.program.tensor(of.step.reads[read]).columns;
-  if (width == of.columns()) return of.read(read);
-  copy_first_columns(of.context().scratch, of.columns(), of.read(read), width, of.columns(), of.rows());
+  const LayerTensor& input = of.program.tensor(of.step.reads[read]);
+  if (!has_other_columns(of, input)) return of.read(read);
+  copy_first_columns(of.context().scratch, of.columns(), of.read(read), input.columns, of.columns(), of.rows());
   return of.context().scratch;
 }
 
@@ -65,7 +70,7 @@ void norm_backward(const HostStep& of) {
   clear_own_gradients(of);
   const NormGradients gradients{own_gradient(of, 0), has_means ? own_gradient(of, 1) : nullptr};
   const std::int64_t rows = of.rows(), columns = of.columns(), width = of.program.tensor(of.step.writes[0]).columns;
-  const bool is_wide = width > columns;
+  const bool is_wide = has_other_columns(of, of.program.tensor(of.step.writes[0]));
   float* const dx = is_wide ? of.context().scratch + rows * columns : of.written(0);
   const float* const past = !is_wide && first > kPast ? of.read(kPast) : nullptr;
   of.kernels().norm_backward(norm_kind(of), dx, gradients, of.read(0), past, norm_input(of, 1), statistics,
@@ -73,6 +78,15 @@ void norm_backward(const HostStep& of) {
   if (!is_wide) return;
   copy_first_columns(of.written(0), width, dx, columns, columns, rows);
   copy_first_columns(of.written(0) + columns, width, of.read(kPast), width - columns, width - columns, rows);
+}
+
+/// Copies rows to rows of more columns or of fewer, whose other columns stay or are left out.
+void copy_columns(const HostStep& of) {
+  const LayerTensor &from = of.program.tensor(of.step.reads[0]), &to = of.program.tensor(of.step.writes[0]);
+  const bool is_back = to.columns > from.columns;
+  copy_first_columns(of.written(0) + (is_back ? of.step.first_column : 0), to.columns,
+                     of.read(0) + (is_back ? 0 : of.step.first_column), from.columns,
+                     std::min(from.columns, to.columns), to.rows);
 }
 
 MlpActivation activation_of(const HostStep& of) {
@@ -106,6 +120,8 @@ void run_kernel(const HostStep& of) {
       return norm_forward(of);
     case KernelKind::kNormBackward:
       return norm_backward(of);
+    case KernelKind::kCopy:
+      return copy_columns(of);
     case KernelKind::kActivationForward:
       return kernels.activation_forward(of.written(0), of.read(0), activation_of(of));
     case KernelKind::kActivationBackward:

@@ -16,16 +16,13 @@ LatentHeads heads_of(const HostStep& of) {
 }  // namespace
 
 bool is_latent(const HostStep& of) {
-  return of.step.is(KernelKind::kCopy) || of.step.is(KernelKind::kJoinHeads) || of.step.is(KernelKind::kSplitHeads);
+  return of.step.is(KernelKind::kJoinHeads) || of.step.is(KernelKind::kSplitHeads);
 }
 
 void run_latent_kernel(const HostStep& of) {
   if (of.step.is(KernelKind::kJoinHeads))
     return of.kernels().join_latent_heads(of.written(0), of.read(0), of.read(1), of.read(2), heads_of(of));
-  if (of.step.is(KernelKind::kSplitHeads))
-    return of.kernels().split_latent_heads(of.written(0), of.written(1), of.written(2), of.read(0), heads_of(of));
-  const LayerTensor &from = of.program.tensor(of.step.reads[0]), &to = of.program.tensor(of.step.writes[0]);
-  copy_last_columns(of.written(0), to.columns, of.read(0), from.columns, to.rows);
+  of.kernels().split_latent_heads(of.written(0), of.written(1), of.written(2), of.read(0), heads_of(of));
 }
 
 void copy_last_columns(float* to, std::int64_t columns, const float* from, std::int64_t width, std::int64_t rows) {

@@ -55,6 +55,10 @@ std::string why_not_divisible(const Layer& layer, int ranks, int expert_tensor) 
         layer);
     return vocab >= ranks ? "" : fmt::format("a vocabulary of {} tokens is less than {} tensor ranks", vocab, ranks);
   }
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block != nullptr && block->heads > 0 && block->query_key_norms == QueryKeyNorms::kAllHeads)
+    return "a norm over the channels of all heads needs sums over tensor ranks, which are priced and which Plumb does "
+           "not run; set tensor to 1, or norm each head by itself";
   bool is_divided = false;
   for (const ParameterTensor& tensor : layer_parameters(layer))
     for (const DividedPiece& piece : tensor.pieces) {

@@ -3,6 +3,7 @@
 // or exchange heads for tokens (Ulysses, Jacobs et al. 2023).
 
 #include "kernels/layer/emit/block_part.h"
+#include "kernels/layer/emit/head_norms.h"
 #include "kernels/layer/emit/ring_memory.h"
 
 namespace plumb { inline namespace kernels {
@@ -20,6 +21,7 @@ class Attention : public BlockPart {
                             {{"heads", heads_, layer.head_size * (layer.output_gate ? 2 : 1)},
                              {"kv heads", kv_heads_, layer.head_size, true},
                              {"kv heads", kv_heads_, layer.head_size, true}})),
+        norms_(builder, layer, query_width_ * (layer.output_gate ? 2 : 1)),
         sinks_(layer.sinks ? builder.parameter("attention.sinks", {heads_}, 0, {{"heads", heads_}}) : -1),
         out_(builder.product("attention_output", layer.hidden, query_width_, 1, layer.linear_bias,
                              {{"heads", heads_, layer.head_size}})) {}
@@ -30,6 +32,7 @@ class Attention : public BlockPart {
     int qkv = builder.tensor("qkv", tokens, qkv_width_);
     builder.multiply(in_, rows, qkv);
     builder.add_bias(in_, qkv);
+    norms_.forward(builder, qkv);
     rotate(builder, qkv);
     qkv_ = qkv;
     log_sum_exp_ = builder.tensor("log-sum-exp", tokens, heads_, StoredType::kSingle);
@@ -68,6 +71,7 @@ class Attention : public BlockPart {
     }
     attend_backward(builder, gradient);
     rotate(builder, qkv_gradient_);
+    norms_.input_grad(builder, qkv_gradient_);
     const int dinput = builder.temporary(Room::kRows, "norm1 output gradient", tokens, layer_.hidden);
     builder.input_gradient(in_, qkv_gradient_, dinput);
     sum_shared_heads(builder);
@@ -189,6 +193,7 @@ class Attention : public BlockPart {
   const TransformerLayer& layer_;
   std::int64_t heads_, kv_heads_, query_width_, qkv_width_;
   Product in_;
+  HeadNorms norms_;
   int sinks_;
   Product out_;
   int qkv_ = -1, log_sum_exp_ = -1, output_ = -1, gated_ = -1, qkv_gradient_ = -1;

@@ -32,6 +32,7 @@ Norm ProgramBuilder::norm(const std::string& name, NormKind kind, std::int64_t c
   norm.gain = parameter(name + ".gain", {columns});
   parameter_at(norm.gain).initial = InitialValues::kOnes;
   if (kind == NormKind::kLayerNorm) norm.bias = parameter(name + ".bias", {columns});
+  norm.sums_gradients = divides_rows();
   return norm;
 }
 
@@ -118,8 +119,8 @@ int ProgramBuilder::summed(int partial, bool moved) {
   return own;
 }
 
-void ProgramBuilder::add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns) {
-  if (!divides_rows()) {
+void ProgramBuilder::add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns, bool summed) {
+  if (!summed) {
     step.gradients = parameters;
     return;
   }
@@ -139,8 +140,8 @@ void ProgramBuilder::add_gradients(LayerStep& step, const Positions& parameters,
       .gradients = parameters;
 }
 
-void ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
-  const std::int64_t rows = at(input).rows;
+LayerStep& ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
+  const std::int64_t rows = at(output).elements() / norm.columns;
   const std::int64_t is_layer_norm = norm.kind == NormKind::kLayerNorm ? 1 : 0;
   norm.statistics = {tensor(norm.name + " deviations", rows, 1, StoredType::kSingle)};
   if (is_layer_norm != 0) norm.statistics.push_back(tensor(norm.name + " means", rows, 1, StoredType::kSingle));
@@ -151,6 +152,7 @@ void ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
   step.cheap = true;
   step.parameters = {norm.gain};
   if (norm.bias >= 0) step.parameters.push_back(norm.bias);
+  return step;
 }
 
 void ProgramBuilder::norm_backward(const Norm& norm, int output_gradient, int past, int input, int input_gradient) {
@@ -158,13 +160,13 @@ void ProgramBuilder::norm_backward(const Norm& norm, int output_gradient, int pa
   Positions reads = {output_gradient, input};
   if (past >= 0) reads.push_back(past);
   reads.append(norm.statistics);
-  LayerStep& step =
-      kernel(norm.name, kernel_call(KernelKind::kNormBackward, {at(input).rows, norm.columns, is_layer_norm}), reads,
-             {input_gradient});
+  const std::int64_t rows = at(output_gradient).elements() / norm.columns;
+  LayerStep& step = kernel(norm.name, kernel_call(KernelKind::kNormBackward, {rows, norm.columns, is_layer_norm}),
+                           reads, {input_gradient});
   step.parameters = {norm.gain};
   Positions gradients = {norm.gain};
   if (norm.bias >= 0) gradients.push_back(norm.bias);
-  add_gradients(step, gradients, norm.columns);
+  add_gradients(step, gradients, norm.columns, norm.sums_gradients);
 }
 
 void ProgramBuilder::multiply(const Product& product, int x, int y) {
@@ -191,14 +193,14 @@ void ProgramBuilder::weight_gradient(const Product& product, int dy, int x) {
 void ProgramBuilder::replicated_weight_gradient(const Product& product, int dy, int x) {
   LayerStep& step =
       kernel(product.name, gemm_call(product.out, product.in, at(dy).rows, GemmForm::kWeightGrad), {dy, x}, {});
-  add_gradients(step, {product.weight}, product.out * product.in);
+  add_gradients(step, {product.weight}, product.out * product.in, divides_rows());
 }
 
 void ProgramBuilder::bias_gradient(const Product& product, int dy, bool row_parallel) {
   if (product.bias < 0) return;
   LayerStep& step =
       kernel(product.name + " bias", kernel_call(KernelKind::kBiasBackward, {at(dy).rows, product.out}), {dy}, {});
-  if (row_parallel) return add_gradients(step, {product.bias}, product.out);
+  if (row_parallel) return add_gradients(step, {product.bias}, product.out, divides_rows());
   step.gradients = {product.bias};
 }
 

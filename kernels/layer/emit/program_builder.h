@@ -47,6 +47,8 @@ struct Norm {
   int gain = -1;         ///< parameter
   int bias = -1;         ///< parameter; -1: none
   Positions statistics;  ///< tensors, from the forward on
+  /// Tensor ranks norm different rows, so that the gradients of its parameters are summed over them.
+  bool sums_gradients = false;
 };
 
 class ProgramBuilder {
@@ -115,7 +117,8 @@ class ProgramBuilder {
   /// they are, unless they are to be moved.
   int summed(int partial, bool moved = false);
 
-  void norm_forward(Norm& norm, int input, int output);
+  /// The output may have several of the norm's rows in one of its own: its elements say how many there are.
+  LayerStep& norm_forward(Norm& norm, int input, int output);
   /// past: gradient that is added, or -1.
   void norm_backward(const Norm& norm, int output_gradient, int past, int input, int input_gradient);
 
@@ -133,8 +136,8 @@ class ProgramBuilder {
  private:
   LayerStep& step(std::string name, std::variant<KernelCall, Exchange> does, const Positions& reads,
                   const Positions& writes);
-  /// Lets a step add to gradients that are summed over the tensor group first where ranks have different rows.
-  void add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns);
+  /// Lets a step add to gradients, which are summed over the tensor group first if `summed`.
+  void add_gradients(LayerStep& step, const Positions& parameters, std::int64_t columns, bool summed);
 
   LayerWork work_;
   Machine machine_;

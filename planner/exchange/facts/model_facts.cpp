@@ -78,6 +78,21 @@ std::optional<json> is_latent(const Facts& facts) {
   return count_at(facts, "model.kv_rank").value_or(0) > 0;
 }
 
+/// True where queries and keys are normed head by head, or, in latent attention, behind their compression, for which
+/// Megatron has one argument.
+std::optional<json> head_norms(const Facts& facts) {
+  if (is_latent(facts) == json(true)) return true;
+  const json& norms = fact_at(facts, "model.query_key_norms");
+  if (norms.is_null()) return false;
+  return norms == json("each_head") ? std::optional<json>(true) : std::nullopt;
+}
+
+void solve_head_norms(Learner& learner) {
+  if (learner.value() == json(true) && !is_true(learner.facts(), "is_latent") &&
+      is_latent(learner.facts()) != json(true))
+    learner.learn("model.query_key_norms", "each_head");
+}
+
 /// Channels of a head of latent attention that RoPE leaves alone.
 std::optional<json> plain_head(const Facts& facts) {
   const auto head = count_at(facts, "model.head_size"), rotary = count_at(facts, "model.rotary_size");
@@ -138,6 +153,8 @@ constexpr std::array kModelFacts = {
                 "model.linear_bias"},
     DerivedFact{"usual_head", usual_head, solve_nothing, ""},
     DerivedFact{"is_latent", is_latent, solve_nothing, ""},
+    DerivedFact{"head_norms", head_norms, solve_head_norms, "norm each head by itself, or no head",
+                "model.query_key_norms"},
     DerivedFact{"plain_head", plain_head, solve_plain_head, ""},
     DerivedFact{"expert_pattern", expert_pattern, solve_expert_pattern,
                 "let experts_every divide the layers, and dense_layers be 0", "model.experts_every"},

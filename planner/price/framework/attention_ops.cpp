@@ -24,6 +24,7 @@ bool softmax_is_fused(const LayerContext& c) {
 }
 
 constexpr std::string_view kQkv = "qkv";
+constexpr double kSingleBytes = 4;
 
 bool is_core(const LayerStep& step) {
   using enum KernelKind;
@@ -34,7 +35,12 @@ bool is_core(const LayerStep& step) {
 /// Adds a step of the layer's program beside attention's core. A framework's products include biases, and its norms move
 /// their input and output once, or its gradients twice.
 void add_step(const LayerContext& c, const PassBuilder& pass, const LayerStep& step) {
-  if (step.call() == nullptr) return;  // the framework has exchanges of its own
+  if (const Exchange* exchange = step.exchange()) {
+    const bool is_sum_of_rows = exchange->type == StoredType::kSingle && step.gradients.empty();
+    if (is_sum_of_rows)  // of a norm whose channels are divided; the framework has other exchanges of its own
+      pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, kSingleBytes * static_cast<double>(exchange->elements));
+    return;
+  }
   const KernelCall& call = *step.call();
   const std::vector<std::int64_t>& shape = call.shape;
   const auto size = [&shape](std::size_t i) { return static_cast<double>(shape[i]); };
@@ -126,7 +132,7 @@ void attention_inputs_rebuild(const LayerContext& c, const PassBuilder& pass) {
   pass.gemm("keys", c.sizes.tokens, c.sizes.kv_heads * static_cast<double>(c.layer.head_size),
             static_cast<double>(c.layer.hidden));
   for (const LayerStep& step : attention_steps(c, Pass::kForward))
-    if (step.is(KernelKind::kRotary)) add_step(c, pass, step);
+    if (step.is(KernelKind::kRotary) || step.is(KernelKind::kNormForward)) add_step(c, pass, step);
 }
 
 void attention_inputs_input_grad(const LayerContext& c, const PassBuilder& pass) {

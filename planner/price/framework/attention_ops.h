@@ -12,7 +12,7 @@ namespace plumb { inline namespace planner {
 void attention_inputs_forward(const LayerContext& context, const PassBuilder& pass);
 
 /// Adds the part of these that torchtitan's per-operation checkpoints rebuild: the second of the products of queries,
-/// keys and values, and RoPE; or all inputs of latent attention.
+/// keys and values, norms of heads, and RoPE; or all inputs of latent attention.
 void attention_inputs_rebuild(const LayerContext& context, const PassBuilder& pass);
 
 /// Adds Softmax(Q K^T) V and the collectives of context parallelism for it.

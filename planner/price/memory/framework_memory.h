@@ -3,7 +3,8 @@
 //
 // Activations of a transformer layer, T tokens, 16 bit, residual tensors divided by t with sequence parallelism
 // (Korthikanti et al. 2022, section 4, by operation):
-// - inputs and outputs of both norms 8 T h; queries, keys and values; input of the projection;
+// - inputs and outputs of both norms 8 T h; queries, keys and values; input of the projection; where queries and keys are
+//   normed, the inputs of these norms (transformer_engine/pytorch/ops/basic/rmsnorm.py saves input and deviations);
 // - unfused attention: probabilities 2 a T s / t, and with dropout its mask and its result, 3 a T s / t;
 // - input of the activation; input of the down projection; with dropout a mask of 1 byte for each branch, 2 T h.
 // Mixtures of experts keep the copies of tokens that their experts compute, up to the down projection's input, and the

@@ -51,6 +51,17 @@ double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, Saved
          (ranks * (bytes.element + bytes.input) + static_cast<double>(layer.rotary_size) * bytes.element);
 }
 
+/// Returns the bytes of the inputs of the norms of queries and keys, and of the deviation (and mean) of each of their
+/// rows.
+double head_norm_bytes(const TransformerLayer& layer, const RankSizes& sizes, SavedBytes bytes) {
+  if (layer.query_key_norms == QueryKeyNorms::kNone || layer.kv_rank > 0) return 0;
+  constexpr double kSingle = 4;
+  const double statistics = layer.norm == NormKind::kLayerNorm ? 2 : 1;
+  const double heads = sizes.heads + sizes.kv_heads;
+  const double rows = layer.query_key_norms == QueryKeyNorms::kEachHead ? heads : 2;
+  return sizes.tokens * (heads * static_cast<double>(layer.head_size) * bytes.element + rows * statistics * kSingle);
+}
+
 /// Returns the bytes of the results of the norms and of routed experts' activations.
 double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                                    const RankSizes& sizes, SavedBytes bytes) {
@@ -103,7 +114,7 @@ KeptActivations kept_activations(const TransformerLayer& layer, const LayerWork&
   const double norms = sizes.halves * sizes.residual * (element + bytes.input);  // inputs and results of the norms
   const double gates = sizes.gate * sizes.tokens * (element + bytes.input);      // and attention's gated result
   const double rest = norms + masks + gates + sizes.qkv * sizes.tokens * element + context_bytes(stack, sizes, bytes) +
-                      mlp + latent_bytes(layer, sizes, bytes);
+                      mlp + latent_bytes(layer, sizes, bytes) + head_norm_bytes(layer, sizes, bytes);
   switch (recompute) {
     case Recompute::kNone:
       return {.kept = rest + core};

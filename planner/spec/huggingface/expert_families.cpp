@@ -74,10 +74,10 @@ ModelSpec granitemoe(HuggingFaceConfig& config) {
   return model;
 }
 
-/// OLMoE's norms of queries and keys are left out.
 ModelSpec olmoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
   config.refuse_flag("attention_bias", "biases on the attention alone");
+  model.query_key_norms = QueryKeyNorms::kAllHeads;
   model.experts = config.size_or("num_experts", 64);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);
   model.expert_ffn = model.ffn;
@@ -102,6 +102,7 @@ ModelSpec qwen2_moe(HuggingFaceConfig& config) {
 ModelSpec qwen3_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 4});
   config.refuse_flag("attention_bias", "biases on the attention alone");
+  model.query_key_norms = QueryKeyNorms::kEachHead;
   model.experts_every = sparse_step(config);
   model.window = optional_window(config);
   model.experts = config.size_or("num_experts", 128);
@@ -124,10 +125,11 @@ ModelSpec gpt_oss(HuggingFaceConfig& config) {
   return model;
 }
 
-/// GLM-4.5: its norms of queries and keys and its routers' bias are left out.
+/// GLM-4.5: its routers' bias is left out.
 ModelSpec glm4_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 8, .norm_epsilon = 1e-5});
   model.qkv_bias = config.flag_or("attention_bias", false);
+  if (config.flag_or("use_qk_norm", false)) model.query_key_norms = QueryKeyNorms::kEachHead;
   model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 0.5));
   model.experts = config.size_or("n_routed_experts", 128);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);

@@ -72,8 +72,8 @@ std::vector<bool> full_attention_layers(HuggingFaceConfig& config, std::int64_t 
   return attends;
 }
 
-/// Qwen3-Next: gated delta nets with gated attention in one layer of each period, experts in all. The norms of queries
-/// and keys and the gate of the shared expert, a number a token, are left out.
+/// Qwen3-Next: gated delta nets with gated attention in one layer of each period, experts in all. The gate of the shared
+/// expert, a number a token, is left out.
 ModelSpec qwen3_next(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 2, .head_size = 256, .rope_theta = 10000});
   config.refuse_flag("attention_bias", "biases on the attention alone");
@@ -81,6 +81,7 @@ ModelSpec qwen3_next(HuggingFaceConfig& config) {
   const std::int64_t experts_every = config.size_or("decoder_sparse_step", 1);
   model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 0.25));
   model.output_gate = true;
+  model.query_key_norms = QueryKeyNorms::kEachHead;
   model.experts = config.size_or("num_experts", 512);
   model.experts_per_token = config.size_or("num_experts_per_tok", 10);
   model.expert_ffn = config.size_or("moe_intermediate_size", 512);

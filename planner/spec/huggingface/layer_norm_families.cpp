@@ -182,7 +182,7 @@ ModelSpec nemotron(HuggingFaceConfig& config) {
 /// Phi 1 and 2: attention and MLP share a norm (counted here as two); the head's bias is left out.
 ModelSpec phi(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model(shared_sizes(config, {}), config.number_or("layer_norm_eps", 1e-5));
-  config.refuse_flag("qk_layernorm", "norms of queries and keys");
+  if (config.flag_or("qk_layernorm", false)) model.query_key_norms = QueryKeyNorms::kEachHead;
   model.head_size = head_size_of(config, model, 0);
   model.exact_gelu = is_exact_gelu(config, "hidden_act", "gelu_new");
   set_biases(model, true);
@@ -199,22 +199,25 @@ ModelSpec gated_model(HuggingFaceConfig& config, const HuggingFaceDefaults& defa
   return model;
 }
 
+/// StableLM may norm queries and keys, with gains for each head and without biases. They are counted here as one head's,
+/// with biases.
 ModelSpec stablelm(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {});
   model.norm_epsilon = config.number_or("layer_norm_eps", 1e-5);
   model.qkv_bias = config.flag_or("use_qkv_bias", false);
-  config.refuse_flag("qk_layernorm", "norms of queries and keys");
+  if (config.flag_or("qk_layernorm", false)) model.query_key_norms = QueryKeyNorms::kEachHead;
   model.parallel_residual = config.flag_or("use_parallel_residual", false);
   model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 0.25));
   return model;
 }
 
-/// In Cohere's models attention and MLP share a norm without bias, counted here as two norms with bias.
+/// In Cohere's models attention and MLP share a norm without bias, counted here as two norms with bias. Command R+'s norms
+/// of queries and keys have gains for each head, which are counted as one head's, with biases.
 ModelSpec cohere(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {.rope_theta = 500000, .tied = true});
   model.norm_epsilon = config.number_or("layer_norm_eps", 1e-5);
   config.refuse_flag("attention_bias", "biases on the attention alone");
-  config.flag_or("use_qk_norm", false);  // Command R+'s norms of queries and keys are left out
+  if (config.flag_or("use_qk_norm", false)) model.query_key_norms = QueryKeyNorms::kEachHead;
   model.parallel_residual = true;
   return model;
 }

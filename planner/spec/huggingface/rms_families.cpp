@@ -40,10 +40,10 @@ ModelSpec qwen2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Qwen3's norms of queries and keys are left out.
 ModelSpec qwen3(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 32, .head_size = 128});
   config.refuse_flag("attention_bias", "biases on the attention alone");
+  model.query_key_norms = QueryKeyNorms::kEachHead;
   model.window = optional_window(config);
   return model;
 }
@@ -80,22 +80,24 @@ ModelSpec gemma2(HuggingFaceConfig& config) {
   return model;
 }
 
-/// Gemma 3: the last of six layers sees the whole past. The two norms behind attention and MLP and the norms of queries
-/// and keys are left out. Files of the larger models leave out the values that are defaults of the class.
+/// Gemma 3: the last of six layers sees the whole past. The two norms behind attention and MLP are left out. Files of the
+/// larger models leave out the values that are defaults of the class.
 ModelSpec gemma3(HuggingFaceConfig& config) {
   ModelSpec model = gemma(config);
   model.window = config.size_or("sliding_window", 4096);
   model.full_attention_every = config.has("_sliding_window_pattern") ? config.size("_sliding_window_pattern")
                                                                      : config.size_or("sliding_window_pattern", 6);
   model.rope_theta = rope_theta_of(config, "rope_theta", 1e6);
+  model.query_key_norms = QueryKeyNorms::kEachHead;
   config.has("layer_types");
   return model;
 }
 
-/// OLMo 2's norms stand behind attention and MLP, as many as elsewhere; its norms of queries and keys are left out.
+/// OLMo 2's norms stand behind attention and MLP, as many as elsewhere.
 ModelSpec olmo2(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
   config.refuse_flag("attention_bias", "biases on the attention alone");
+  model.query_key_norms = QueryKeyNorms::kAllHeads;
   return model;
 }
 

@@ -68,6 +68,14 @@ inline std::vector<TransformerLayer> all_blocks() {
   TransformerLayer gemma = small_llama_block();
   gemma.attention_softcap = 50;
   blocks.push_back(gemma);
+  TransformerLayer normed = small_llama_block();  // Qwen3, OLMo 2, and layer norms of heads
+  normed.query_key_norms = QueryKeyNorms::kEachHead;
+  blocks.push_back(normed);
+  normed.query_key_norms = QueryKeyNorms::kAllHeads;
+  blocks.push_back(normed);
+  TransformerLayer phi = small_gpt_block();
+  phi.query_key_norms = QueryKeyNorms::kEachHead;
+  blocks.push_back(phi);
   TransformerLayer shared = small_mixture();
   shared.shared_ffn = 96;
   shared.capacity_factor = 1.25;
@@ -101,6 +109,7 @@ inline std::vector<TransformerLayer> hybrid_blocks() {
   delta_net.states = DeltaNetMixer{.key_heads = 4, .value_heads = 8, .key_size = 16, .value_size = 8, .chunk = 8};
   TransformerLayer gated = small_llama_block();
   gated.output_gate = true;
+  gated.query_key_norms = QueryKeyNorms::kEachHead;
   TransformerLayer beside = small_llama_block();
   beside.states = Mamba2Mixer{.heads = 8, .head_size = 16, .state_size = 32, .groups = 4, .chunk = 8};
   TransformerLayer beside_without_norm = beside;

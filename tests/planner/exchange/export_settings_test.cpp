@@ -80,6 +80,13 @@ TEST_CASE("each target refuses by name what it cannot express") {
   CHECK(refuses("megatron", {.data = 4}, "model.window", "mistral-7b"));
 }
 
+TEST_CASE("norms of heads are Megatron's --qk-layernorm, also those of latent attention") {
+  CHECK(value_at(exported("megatron", {.data = 8}, "qwen3-8b"), "--qk-layernorm") == true);
+  CHECK(value_at(exported("megatron", {.data = 8}, "deepseek-v3"), "--qk-layernorm") == true);
+  CHECK(value_at(exported("megatron", {.data = 8}, "llama-3-8b"), "--qk-layernorm").is_null());
+  CHECK(refuses("nanotron", {.data = 8}, "query_key_norms", "qwen3-8b"));
+}
+
 TEST_CASE("a graph of layers is refused, and told where it goes") {
   CHECK(exported("megatron", {.data = 4}, "resnet-50").refused.front().find("torch-csv") != std::string::npos);
 }

@@ -48,6 +48,19 @@ TEST_CASE("a part of each head that RoPE turns is known also where the size of a
   CHECK(in.run.model->positions == 0);
 }
 
+TEST_CASE("--qk-layernorm norms each head, and in latent attention what is compressed") {
+  const std::string sizes =
+      "--num-layers 4 --hidden-size 1024 --num-attention-heads 8 --ffn-hidden-size 4096 --vocab-size 512 "
+      "--position-embedding-type rope --swiglu --qk-layernorm ";
+  const auto norms = [](const Imported& in) { return in.run.model.value().query_key_norms; };
+  CHECK(norms(read_by("megatron", sizes)) == QueryKeyNorms::kEachHead);
+  const Imported latent = read_by("megatron", sizes +
+                                                  "--multi-latent-attention --kv-lora-rank 64 --q-lora-rank 96 "
+                                                  "--qk-head-dim 32 --qk-pos-emb-head-dim 16 --v-head-dim 32");
+  CHECK(norms(latent) == QueryKeyNorms::kNone);
+  CHECK(latent.run.model.value().kv_rank == 64);
+}
+
 TEST_CASE("DeepSpeed's auto and its other keys leave open what they say nothing of") {
   const Imported in = read_by("deepspeed", R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 4,
       "bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true}})",

@@ -71,4 +71,30 @@ TEST_CASE("what is no whole profile is refused in a sentence") {
   CHECK_FALSE(is_json_begin("step: 1"));
 }
 
+TEST_CASE("a line of a log may begin as a list does, and a trace begins with objects") {
+  CHECK(is_json_begin(R"( {"schemaVersion": 1)"));
+  CHECK(is_json_begin("[\n  {"));
+  CHECK(is_json_begin("[]"));
+  CHECK_FALSE(is_json_begin("[2026-01-01 00:00:00] iteration 1/ 10"));
+  CHECK_FALSE(is_json_begin("[NeMo I 2026-01-01 nemo_logging:393] Experiments will be logged"));
+  CHECK_FALSE(is_json_begin("{rank 0} started"));
+  CHECK_FALSE(is_json_begin("iteration"));
+  CHECK_FALSE(is_json_begin(""));
+}
+
+TEST_CASE("kernels count once in whatever order they come, and without a length not at all") {
+  const auto trace = [](std::vector<std::string> events) {
+    events.push_back(event("user_annotation", "ProfilerStep#1", 0, 100));
+    return read(events);
+  };
+  const std::string early = event("kernel", "some_gemm", 10, 30), late = event("kernel", "elementwise", 20, 50),
+                    within = event("kernel", "some_gemm", 15, 5), none = event("kernel", "flash_fwd", 80, 0);
+  for (const ProfilerTrace& of_order : {trace({early, late, within, none}), trace({late, within, none, early})}) {
+    CHECK(of(of_order, ProfiledKind::kGemm) == doctest::Approx(30));
+    CHECK(of(of_order, ProfiledKind::kMemoryBound) == doctest::Approx(30));
+    CHECK(of(of_order, ProfiledKind::kAttention) == 0);
+    CHECK(1e6 * of_order.idle_seconds == doctest::Approx(40));
+  }
+}
+
 }  // namespace plumb::test

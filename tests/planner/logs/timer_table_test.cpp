@@ -1,5 +1,7 @@
 #include "planner/logs/timer_table.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "planner/logs/text_lines.h"
@@ -45,6 +47,13 @@ TEST_CASE("DeepSpeed's timers stand on one line") {
       "190.40\n");
   CHECK(timers.at("fwd").most == std::vector<double>{97.07});
   CHECK(timers.at("bwd_inner").most == std::vector<double>{190.4});
+}
+
+TEST_CASE("a table of more timers than any trainer has is kept in part") {
+  TimerTableReader reader;
+  reader.take("(min, max) time across ranks (ms):");
+  for (int i = 0; i < 5000; ++i) reader.take("    timer-" + std::to_string(i) + " ....: (1.00, 2.00)");
+  CHECK(reader.finish().size() == 1024);
 }
 
 }  // namespace plumb::test

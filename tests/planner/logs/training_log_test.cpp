@@ -142,4 +142,17 @@ TEST_CASE("steps of NeMo's two forms of log") {
   CHECK(log.values == std::vector<double>{3.071, 3.069});
 }
 
+TEST_CASE("of a long log a sample of the steps is kept, and all of them are counted") {
+  TrainingLogReader reader("long.log");
+  constexpr std::size_t kSteps = 3 * SampledValues::kMost;
+  for (std::size_t step = 0; step < kSteps; ++step)
+    reader.take("consumed samples: 64 | elapsed time per iteration (ms): 1000.0 |");
+  const TrainingLog log = reader.finish();
+  CHECK(log.values.size() <= SampledValues::kMost);
+  CHECK(log.steps == kSteps - 1);
+  const MedianEstimate step = step_seconds(log, {});
+  CHECK(step.observations == kSteps - 1);
+  CHECK(step.value == doctest::Approx(1.0));
+}
+
 }  // namespace plumb::test

@@ -75,6 +75,7 @@ constexpr Rounded kRounded[] = {
     {"deepseek-v2", 236e9, 1e9, "DeepSeek-AI 2024, arXiv 2405.04434, abstract"},
     {"llama-4-scout", 108e9, 1e9, "meta-llama/llama-models, Llama 4 model card: 109 B with 0.87 B of vision"},
     {"llama-4-maverick", 401e9, 1e9, "meta-llama/Llama-4-Maverick-17B-128E, model page: 402 B with 0.87 B of vision"},
+    {"falcon-h1-34b", 33.6e9, 0.1e9, "Zuo et al. 2025, arXiv 2507.22448, the table of the models"},
     {"megatron-1.7b", 1.7e9, 0.1e9, "Narayanan et al. 2021, table 1"},
     {"megatron-3.6b", 3.6e9, 0.1e9, "Narayanan et al. 2021, table 1"},
     {"megatron-7.5b", 7.5e9, 0.1e9, "Narayanan et al. 2021, table 1"},
@@ -163,12 +164,12 @@ TEST_CASE("MPT with the positions, biases and vocabulary of its benchmarks has e
   CHECK(benchmarked("mpt-30b") == 29'975'214'080);
 }
 
-TEST_CASE("what the form leaves out of a model is as small as it is known to be") {
-  // Qwen3 has two norms of 128 channels a layer on queries and keys, and BLOOM one of 2 x 14336 behind its embedding.
-  CHECK(model_parameter_count(preset_model("qwen3-8b")) == 8'190'735'360 - 36 * 256);
-  CHECK(model_parameter_count(preset_model("qwen3-32b")) == 32'762'123'264 - 64 * 256);
-  CHECK(model_parameter_count(preset_model("qwen3-30b-a3b")) == 30'532'122'624 - 48 * 256);
-  CHECK(model_parameter_count(preset_model("qwen3-235b-a22b")) == 235'093'634'560 - 94 * 256);
+TEST_CASE("norms of queries and keys are among the parameters, and what a form leaves out is as small as is known") {
+  // BLOOM has a norm of 2 x 14336 behind its embedding.
+  CHECK(model_parameter_count(preset_model("qwen3-8b")) == 8'190'735'360);
+  CHECK(model_parameter_count(preset_model("qwen3-32b")) == 32'762'123'264);
+  CHECK(model_parameter_count(preset_model("qwen3-30b-a3b")) == 30'532'122'624);
+  CHECK(model_parameter_count(preset_model("qwen3-235b-a22b")) == 235'093'634'560);
   CHECK(model_parameter_count(preset_model("bloom-176b")) == 176'247'271'424 - 28'672);
   CHECK(model_parameter_count(preset_model("mixtral-8x7b")) == 46'702'792'704);
   CHECK(model_parameter_count(preset_model("mixtral-8x22b")) == 140'620'634'112);
@@ -209,11 +210,11 @@ TEST_CASE("hybrids of attention and states have the parameters of the published 
   CHECK(std::abs(static_cast<double>(active_parameter_count(preset_model("jamba-1.5-large"))) - 94e9) < 1e9);
   CHECK(std::llround(static_cast<double>(model_parameter_count(preset_model("nemotron-h-8b"))) / 1e8) == 81);
   // Qwen/Qwen3-Next-80B-A3B-Instruct has 81,324,862,720 with its module of multi-token prediction. In each of 49 blocks
-  // the gate of the shared expert is left out, and in 13 with attention two norms of 256 channels.
+  // the gate of the shared expert is left out.
   ModelSpec qwen = preset_model("qwen3-next-80b-a3b");
   CHECK(std::llround(static_cast<double>(active_parameter_count(qwen)) / 1e9) == 4);  // 3 B besides two tables of 0.3 B
   qwen.mtp_modules = 1;
-  CHECK(model_parameter_count(qwen) == 81'324'862'720 - 49 * 2048 - 13 * 512);
+  CHECK(model_parameter_count(qwen) == 81'324'862'720 - 49 * 2048);
 }
 
 TEST_CASE("a module of multi-token prediction has the published parameters of DeepSeek-V3's") {
@@ -359,6 +360,23 @@ TEST_CASE("options of routers and scores reach the layers") {
   CHECK(block.selection_bias);
   CHECK(block.attention_softcap == 50);
   CHECK(std::get<HeadLayer>(layers.back()).logit_softcap == 30);
+}
+
+TEST_CASE("norms of queries and keys are named, and latent attention has its own") {
+  nlohmann::json json = to_json(preset_model("qwen3-8b"));
+  CHECK(json.at("query_key_norms") == "each_head");
+  CHECK(model_from_json(json, "m") == preset_model("qwen3-8b"));
+  json["query_key_norms"] = "all_heads";
+  const ModelSpec model = model_from_json(json, "m");
+  CHECK(std::get<TransformerLayer>(model_layers(model)[1]).query_key_norms == QueryKeyNorms::kAllHeads);
+  CHECK(model_from_json(to_json(model), "m") == model);
+  json["query_key_norms"] = "none";
+  CHECK(model_parameter_count(model_from_json(json, "m")) == 8'190'735'360 - 36 * 256);
+  json["query_key_norms"] = "each_layer";
+  CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("each_head"), SpecError);
+  json = to_json(preset_model("deepseek-v3"));
+  json["query_key_norms"] = "each_head";
+  CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("norms of its own"), SpecError);
 }
 
 }  // namespace plumb::test

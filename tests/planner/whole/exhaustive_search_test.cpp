@@ -14,6 +14,7 @@
 #include "planner/search/layout_tree.h"
 #include "planner/search/search.h"
 #include "tests/planner/fixtures.h"
+#include "tests/sanitized.h"
 
 namespace plumb::test {
 namespace {
@@ -46,7 +47,8 @@ std::vector<TimedLayout> every_family(Pricing& pricing, const LayoutSpace& space
 
 }  // namespace
 
-TEST_CASE("the rows are those that simulating every layout on shared links finds, on a hundred small spaces") {
+TEST_CASE("the rows are those that simulating every layout on shared links finds, on a hundred small spaces" *
+          doctest::skip(kIsSanitized)) {
   std::mt19937 random(25);
   const auto any = [&](auto... values) {
     const std::array all{values...};
@@ -222,7 +224,8 @@ TEST_CASE("layouts whose micro-batches enter at both ends, or in overlapped pair
   }
 }
 
-TEST_CASE("more rows are the same rows and others behind them, on eleven larger questions") {
+TEST_CASE("more rows are the same rows and others behind them, on eleven larger questions" *
+          doctest::skip(kIsSanitized)) {
   struct Question {
     const char* model;
     const char* cluster;

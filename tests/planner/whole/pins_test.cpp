@@ -10,6 +10,7 @@
 #include "planner/search/search.h"
 #include "planner/search/stack_conflict.h"
 #include "tests/planner/fixtures.h"
+#include "tests/sanitized.h"
 
 namespace plumb::test {
 namespace {
@@ -101,7 +102,8 @@ int check_pins(const Question& question, const std::vector<std::string>& pins, b
 
 }  // namespace
 
-TEST_CASE("no pin finds a faster layout than a search without it, on twenty-two questions") {
+TEST_CASE("no pin finds a faster layout than a search without it, on twenty-two questions" *
+          doctest::skip(kIsSanitized)) {
   constexpr std::array kQuestions = {
       Question{"llama-3-8b", "h100:64", 64, 131072, "megatron-core"},
       Question{"qwen3-8b", "h100:16", 128, 8192, "megatron-core"},
@@ -134,7 +136,7 @@ TEST_CASE("no pin finds a faster layout than a search without it, on twenty-two 
   }
 }
 
-TEST_CASE("no pin finds a faster layout than a wide search without it") {
+TEST_CASE("no pin finds a faster layout than a wide search without it" * doctest::skip(kIsSanitized)) {
   std::vector<std::string> pins = kPins;
   for (const char* pin : {"group=4", "group=8", "group=16", "schedule=zb-v", "schedule=v-half", "schedule=dualpipev",
                           "offload=optimizer", "tp=16", "recompute_layers=1", "recompute_layers=4"})

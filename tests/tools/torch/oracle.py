@@ -163,16 +163,19 @@ def mixture(probabilities, chosen, expert):
 
 
 class Block:
-    """A decoder block of GPT-2 (Radford et al. 2019) or Llama (Touvron et al. 2023)."""
+    """A decoder block of GPT-2 (Radford et al. 2019) or Llama (Touvron et al. 2023), also with norms of queries and keys:
+    of each head (Qwen Team 2025), or of all heads at once (OLMo 2, Team OLMo 2024)."""
 
-    def __init__(self, style, hidden, heads, kv_heads, ffn, window=None, softcap=None):
-        self.llama, self.window, self.softcap = style == "llama", window, softcap
+    def __init__(self, style, hidden, heads, kv_heads, ffn, window=None, softcap=None, norms=None):
+        self.llama, self.window, self.softcap, self.norms = style == "llama", window, softcap, norms
         self.heads, self.kv_heads, self.size = heads, kv_heads, hidden // heads
         self.kind = "rms" if self.llama else "layer"
         width = (heads + 2 * kv_heads) * self.size
         up = 2 * ffn if self.llama else ffn
         bias = lambda rows: [] if self.llama else [constant(rows, 0.0)]
+        gains = {None: [], "head": [self.size] * 2, "all": [heads * self.size, kv_heads * self.size]}[norms]
         self.parameters = (norm_parameters(self.kind, hidden) + [matrix(width, hidden)] + bias(width) +
+                           [parameter for gain in gains for parameter in norm_parameters(self.kind, gain)] +
                            [matrix(hidden, hidden)] + bias(hidden) + norm_parameters(self.kind, hidden) +
                            [matrix(up, hidden)] + bias(up) + [matrix(hidden, ffn)] + bias(hidden))
         # The keys' biases have no gradient but rounding, which optimizers by sign or ratio would make as large as any.
@@ -186,6 +189,11 @@ class Block:
         batch = x.shape[0]
         qkv = linear(normalised(x)).reshape(batch, SEQUENCE, -1, self.size).transpose(1, 2)
         q, k, v = qkv.split([self.heads, self.kv_heads, self.kv_heads], 1)
+        if self.norms == "head":
+            q, k = normalised(q), normalised(k)
+        if self.norms == "all":
+            side_by_side = lambda y: y.transpose(1, 2).reshape(batch, SEQUENCE, -1)
+            q, k = (normalised(side_by_side(y)).reshape(batch, SEQUENCE, -1, self.size).transpose(1, 2) for y in (q, k))
         if self.llama:
             q, k = rotated(q), rotated(k)
         x = x + linear(attended(q, k, v, self.window, self.softcap))
@@ -530,6 +538,10 @@ def gemma():
             [Head(16, "rms", False, softcap=0.2)])
 
 
+def normed(norms):
+    return [Embedding(16, 0)] + [Block("llama", 16, 4, 2, 24, norms=norms) for _ in range(2)] + [Head(16, "rms", False)]
+
+
 def decoder(block):
     return [Embedding(16, 0)] + [block() for _ in range(2)] + [Head(16, "rms", False)]
 
@@ -573,6 +585,8 @@ CASES = {
     "llama tied, Lion": lambda: train(llama(True), Text(), lion),
     "llama tied, SGD, clipped": lambda: train(llama(True), Text(), sgd, clip=0.5),
     "gemma, AdamW": lambda: train(gemma(), Text(), adamw),
+    "qwen3, AdamW": lambda: train(normed("head"), Text(), adamw),
+    "olmo2, AdamW": lambda: train(normed("all"), Text(), adamw),
     "deepseek, AdamW": lambda: train(decoder(lambda: DeepSeekBlock(0.001)), Text(), adamw),
     "deepseek with fast biases, AdamW": lambda: train(decoder(lambda: DeepSeekBlock(0.125)), Text(), adamw),
     "gpt-oss, AdamW": lambda: train(decoder(OssBlock), Text(), adamw),

@@ -139,6 +139,10 @@ TEST_CASE("what cannot be divided is said with its numbers") {
   block.ffn = 25;
   CHECK(why_not_divisible(block, 2, 2).starts_with("25 ffn channels"));
   CHECK(why_not_divisible(block, 1, 1).empty());
+  block = llama_block();
+  block.query_key_norms = QueryKeyNorms::kAllHeads;
+  CHECK(why_not_divisible(block, 1, 1).empty());
+  CHECK(why_not_divisible(block, 2, 2).find("set tensor to 1, or norm each head by itself") != std::string::npos);
   CHECK(why_not_divisible(HeadLayer{.vocab = 3, .hidden = 4}, 4, 4) ==
         "a vocabulary of 3 tokens is less than 4 tensor ranks");
 }

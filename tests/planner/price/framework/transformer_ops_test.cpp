@@ -280,4 +280,26 @@ TEST_CASE("a kernel for each expert is as many launches, and a ring of attention
   CHECK(launches(transformer_ops(kGpt, work, stack, kElementBytes).forward) - whole == 6);  // four blocks, three sums
 }
 
+TEST_CASE("norms of queries and keys are read and written, again in their backward, and have no product") {
+  TransformerLayer layer = kLlama;
+  const StackSpec stack{.name = "titan", .selective = SelectiveKind::kAlternateProducts};
+  const auto ops = [&](QueryKeyNorms norms, const LayerWork& work = kGptWork) {
+    layer.query_key_norms = norms;
+    return transformer_ops(layer, work, stack, kElementBytes);
+  };
+  const LayerOps without = ops(QueryKeyNorms::kNone), with = ops(QueryKeyNorms::kEachHead);
+  const double bytes = 2 * kGptTokens * (16 + 4) * 64;  // queries and keys
+  CHECK(flops(with.forward) == flops(without.forward));
+  CHECK(traffic(with.forward) == doctest::Approx(traffic(without.forward) + 2 * bytes));
+  CHECK(traffic(with.input_grad) == doctest::Approx(traffic(without.input_grad) + 4 * bytes));
+  CHECK(traffic(with.rebuild_selective) == doctest::Approx(traffic(without.rebuild_selective) + 2 * bytes));
+  LayerWork work = kGptWork;
+  work.tensor_parallel = 2;
+  const auto summed = [&](QueryKeyNorms norms) {
+    return exchanged(ops(norms, work).forward, Group::kTensor, CollectiveKind::kAllReduce);
+  };
+  CHECK(summed(QueryKeyNorms::kEachHead) == summed(QueryKeyNorms::kNone));
+  CHECK(summed(QueryKeyNorms::kAllHeads) == summed(QueryKeyNorms::kNone) + 2 * 4 * kGptTokens);  // rows in fp32
+}
+
 }  // namespace plumb::test

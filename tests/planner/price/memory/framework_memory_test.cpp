@@ -367,4 +367,18 @@ TEST_CASE("the head holds what the stack says for each logit") {
   CHECK(workspace() == 10 * logits + 2 * 2 * stream);
 }
 
+TEST_CASE("norms of queries and keys keep their inputs, and the deviation of each row") {
+  TransformerLayer layer = kLlama;
+  const auto kept = [&](QueryKeyNorms norms, int tensor = 1) {
+    layer.query_key_norms = norms;
+    return framework_memory({Layer(layer)}, kLongTraining, {.name = "fused"}, {.tensor = tensor, .microbatch = 4}, {})
+        .forward_bytes;
+  };
+  const auto tokens = static_cast<std::int64_t>(kS * kB);
+  const std::int64_t inputs = 2 * tokens * (16 + 4) * 64;
+  CHECK(kept(QueryKeyNorms::kEachHead) - kept(QueryKeyNorms::kNone) == inputs + 4 * tokens * (16 + 4));
+  CHECK(kept(QueryKeyNorms::kAllHeads) - kept(QueryKeyNorms::kNone) == inputs + 4 * tokens * 2);
+  CHECK(kept(QueryKeyNorms::kEachHead, 4) - kept(QueryKeyNorms::kNone, 4) == (inputs + 4 * tokens * (16 + 4)) / 4);
+}
+
 }  // namespace plumb::test

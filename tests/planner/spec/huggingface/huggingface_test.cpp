@@ -189,10 +189,10 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
       {R"({"model_type": "olmo", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
            "num_attention_heads": 32, "vocab_size": 50304, "tie_word_embeddings": false})",
        6888095744, 0, 65 * 2 * 4096},
-      // allenai/OLMo-2-1124-7B: without the norms of queries and keys
+      // allenai/OLMo-2-1124-7B
       {R"({"model_type": "olmo2", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
            "num_attention_heads": 32, "vocab_size": 100352, "tie_word_embeddings": false})",
-       7298617344, 32 * 2 * 4096, 0},
+       7298617344, 0, 0},
       // databricks/dbrx-base: norms with biases
       {R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352,
            "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
@@ -203,10 +203,10 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
            "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 151936, "num_experts": 60,
            "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "num_experts_per_tok": 4})",
        14315784192, 24 * 2048, 0},
-      // allenai/OLMoE-1B-7B-0924: without the norms of queries and keys
+      // allenai/OLMoE-1B-7B-0924
       {R"({"model_type": "olmoe", "hidden_size": 2048, "intermediate_size": 1024, "num_hidden_layers": 16,
            "num_attention_heads": 16, "vocab_size": 50304, "num_experts": 64, "num_experts_per_tok": 8})",
-       6919161856, 16 * 2 * 2048, 0},
+       6919161856, 0, 0},
       // CohereForAI/c4ai-command-r-v01: two norms a layer, with biases
       {R"({"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
            "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 256000, "rope_theta": 8000000.0})",
@@ -216,11 +216,11 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
            "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "vocab_size": 256000,
            "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096, "attn_logit_softcapping": 50.0})",
        9241705984, 42 * 2 * 3584, 0},
-      // google/gemma-3-1b-it: without those, and the norms of queries and keys
+      // google/gemma-3-1b-it: without those
       {R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26,
            "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 262144,
            "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 512, "sliding_window_pattern": 6})",
-       999885952, 26 * (2 * 1152 + 2 * 256), 0},
+       999885952, 26 * 2 * 1152, 0},
       // microsoft/phi-2: without the head's bias; two norms a layer
       {R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32,
            "num_attention_heads": 32, "vocab_size": 51200, "partial_rotary_factor": 0.4, "hidden_act": "gelu_new"})",
@@ -246,6 +246,31 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
     const ModelSpec model = model_from_huggingface(published.text, "config.json").model;
     CHECK(model_parameter_count(model) == published.parameters - published.left_out + published.put_in);
   }
+}
+
+TEST_CASE("norms of queries and keys are of each head, of all heads, or of none, as the class or a flag says") {
+  const auto norms = [](const std::string& text, const char* flag = nullptr) {
+    nlohmann::json json = nlohmann::json::parse(text);
+    if (flag != nullptr) json[flag] = true;
+    return model_from_huggingface(json.dump(), "config.json").model.query_key_norms;
+  };
+  CHECK(norms(kQwen3) == QueryKeyNorms::kEachHead);
+  CHECK(norms(kQwen3Moe) == QueryKeyNorms::kEachHead);
+  CHECK(norms(kQwen3Next) == QueryKeyNorms::kEachHead);
+  CHECK(norms(kLlama3) == QueryKeyNorms::kNone);
+  CHECK(norms(kStableLm) == QueryKeyNorms::kNone);
+  CHECK(norms(kStableLm, "qk_layernorm") == QueryKeyNorms::kEachHead);
+  const std::string sizes =
+      R"("hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 2, "num_attention_heads": 32,
+         "vocab_size": 1024})";
+  CHECK(norms(R"({"model_type": "olmo2", )" + sizes) == QueryKeyNorms::kAllHeads);
+  CHECK(norms(R"({"model_type": "olmoe", )" + sizes) == QueryKeyNorms::kAllHeads);
+  CHECK(norms(R"({"model_type": "gemma3_text", "head_dim": 128, )" + sizes) == QueryKeyNorms::kEachHead);
+  CHECK(norms(R"({"model_type": "glm4_moe", )" + sizes) == QueryKeyNorms::kNone);
+  CHECK(norms(R"({"model_type": "glm4_moe", )" + sizes, "use_qk_norm") == QueryKeyNorms::kEachHead);
+  CHECK(norms(R"({"model_type": "cohere", )" + sizes, "use_qk_norm") == QueryKeyNorms::kEachHead);
+  CHECK(norms(R"({"model_type": "phi", "hidden_act": "gelu_new", )" + sizes, "qk_layernorm") ==
+        QueryKeyNorms::kEachHead);
 }
 
 TEST_CASE("GLM-4.5-Air has the 106 billion parameters that its authors count") {  // Zeng et al. 2025, table 1
@@ -428,7 +453,6 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   refused(kGpt2, "activation_function", "tanh", "gelu");
   refused(kOpt, "word_embed_proj_dim", 512, "word_embed_proj_dim");
   refused(kOpt, "ffn_dim", nullptr, "ffn_dim");
-  refused(kStableLm, "qk_layernorm", true, "qk_layernorm");
   refused(kStableLm, "partial_rotary_factor", 1.5, "share");
   refused(kDeepSeekV2, "n_routed_experts", nullptr, "n_routed_experts");
   refused(kLlama3, "attention_bias", true, "biases on the attention or the MLP alone are not modelled");

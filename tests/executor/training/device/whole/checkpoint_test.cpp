@@ -12,6 +12,7 @@
 #include "executor/training/run.h"
 #include "tests/executor/small_model.h"
 #include "tests/executor/training/device/host_run.h"
+#include "tests/sanitized.h"
 
 namespace plumb::test {
 namespace {
@@ -82,7 +83,7 @@ TEST_CASE("replicas that drop, and that shard their state, go on from a checkpoi
   }
 }
 
-TEST_CASE("in 16 bits, too, where vectors come from shares as they are stored") {
+TEST_CASE("in 16 bits, too, where vectors come from shares as they are stored" * doctest::skip(kIsSanitized)) {
   for (const int zero : {1, 2, 3})
     for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
       INFO("ZeRO " << zero);

@@ -28,6 +28,7 @@
 #include "tests/executor/small_model.h"
 #include "tests/executor/training/device/host_run.h"
 #include "tests/executor/transport/nccl/order/exchange_lists.h"
+#include "tests/sanitized.h"
 
 namespace plumb::test {
 namespace {
@@ -335,7 +336,8 @@ void check_device(const DeviceProduct& product) {
 
 }  // namespace
 
-TEST_CASE("products of all that a device takes train as the CPU's, in every order, and exchange NCCL's planned list") {
+TEST_CASE("products of all that a device takes train as the CPU's, in every order, and exchange NCCL's planned list" *
+          doctest::skip(kIsSanitized)) {
   const char* const wanted = std::getenv("PLUMB_DEVICE_PRODUCTS");
   const char* const seed = std::getenv("PLUMB_LAYOUTS_SEED");
   std::vector<DeviceProduct> products;

@@ -198,7 +198,8 @@ std::vector<NamedModel> cases() {
           {"mamba2", mamba2_model()},
           {"sinks and biases", sink_model(2)},
           {"balanced picks", balanced_pick_model(2)},
-          {"latent", latent_model()}};
+          {"latent", latent_model()},
+          {"norms of heads", with_head_norms(llama_model(2), QueryKeyNorms::kEachHead)}};
 }
 
 }  // namespace
