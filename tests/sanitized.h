@@ -1,5 +1,5 @@
 #pragma once
-// What a build with sanitizers leaves out: cases that run for minutes the code that smaller cases run, too.
+// A build with sanitizers leaves out the cases that run for minutes what smaller cases run, too.
 //
 //   TEST_CASE("every space of a hundred" * doctest::skip(kIsSanitized)) { ... }
 
