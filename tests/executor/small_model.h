@@ -164,6 +164,7 @@ inline std::vector<Layer> balanced_pick_model(int blocks = 4) {
       block->router = RouterKind::kSigmoid;
       block->selection_bias = true;
       block->balance_rate = 0.02;
+      block->balance_loss = 0;
     }
   return model;
 }
