@@ -444,6 +444,15 @@ class Planning(CommandLineTest):
         self.assertEqual(times, sorted(times, reverse=True))  # a faster network is never slower
         self.assertEqual(len(csv.read_text().splitlines()), 7)
 
+    def test_what_if_says_once_why_rows_are_infeasible(self):
+        question = ("whatif", self.llama_plan(), "--vary", "device.memory_gib=40,160", "--vary", "global_batch=64,128")
+        head, reason = self.done(*question).rstrip().rsplit("\n\n", 1)
+        self.assertRegex(reason, r"^infeasible with .*memory_gib=40, .*global_batch=64 and 1 other row: rank 0 lacks [^\n]*$")
+        self.assertNotIn("infeasible", head)
+        full = [row["infeasible"] for row in self.json(*question)["rows"]]
+        self.assertTrue(full[0].endswith(reason.split(": ", 1)[1]))
+        self.assertEqual([row is None for row in full], [False, False, True, True])
+
     def test_what_if_and_memory_take_a_model_on_a_cluster_as_simulate_does(self):
         question = ("llama-3-8b", "h100:16", "--global-batch", 128, "--layout", "dp=4,tp=2,pp=2,mbs=1")
         simulated = self.json("simulate", *question)

@@ -431,7 +431,7 @@ class Schedules(CommandLineTest):
         self.assertEqual(by_name["1f1b"]["time_s"], 660)  # (m+p-1)(F+B) of a rank's whole share
         self.assertEqual(by_name["1f1b"]["activations"], 8)  # 4 micro-batches of two parts each
         self.assertGreater(by_name["1f1b"]["robustness"]["noise_ratio"], 1)
-        self.assertIn(">1f1b (chain)<", picture.read_text())
+        self.assertIn(">1f1b (chain), hanayo (chain), hanayo (v)<", picture.read_text())  # one place on the chart
         found, bound = re.findall('<path d="([^"]*)"', picture.read_text())[:2]
         self.assertEqual((found.count("M"), bound.count("M")), (1, 1))  # neither line has a gap
         text = self.done(*question)
