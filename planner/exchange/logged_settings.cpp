@@ -18,8 +18,9 @@ constexpr std::size_t kMostArguments = 4096;
 /// Returns the line without what torchrun puts before it: "[rank0]:", "[default0]:".
 std::string_view without_rank(std::string_view line) {
   if (!line.starts_with('[')) return line;
+  constexpr std::size_t kLongestName = 16;
   const std::size_t end = line.find("]:");
-  return end == std::string_view::npos || end > 16 ? line : line.substr(end + 2);
+  return end > kLongestName ? line : line.substr(end + 2);  // there may be none: npos is the largest number
 }
 
 /// Returns how many more objects a JSON text opens than it closes.
