@@ -6,6 +6,7 @@
 
 #include "executor/layers/host/dropped_rows.h"
 #include "executor/layers/host/latent_steps.h"
+#include "kernels/cpu/copy_columns.h"
 #include "kernels/cpu/images/image_sizes.h"
 
 namespace plumb { inline namespace executor {
@@ -39,29 +40,15 @@ NormKind norm_kind(const HostStep& of) {
   return of.shape()[2] != 0 ? NormKind::kLayerNorm : NormKind::kRmsNorm;
 }
 
-/// True for a tensor whose rows have columns that a norm does not work on.
-bool has_other_columns(const HostStep& of, const LayerTensor& tensor) {
-  return tensor.elements() > of.rows() * of.columns();
-}
-
-/// Returns the rows that a norm reads. Where they have more columns than it, its own are packed into the scratch.
-const float* norm_input(const HostStep& of, std::size_t read) {
-  const LayerTensor& input = of.program.tensor(of.step.reads[read]);
-  if (!has_other_columns(of, input)) return of.read(read);
-  copy_first_columns(of.context().scratch, of.columns(), of.read(read), input.columns, of.columns(), of.rows());
-  return of.context().scratch;
-}
-
 /// Writes {output, deviations, means of a layer norm}.
 void norm_forward(const HostStep& of) {
   const bool has_means = norm_kind(of) == NormKind::kLayerNorm;
   const NormStatistics statistics{.means = has_means ? of.written(2) : nullptr, .deviations = of.written(1)};
-  of.kernels().norm_forward(norm_kind(of), of.written(0), statistics, norm_input(of, 0), {of.weight(0), of.weight(1)},
+  of.kernels().norm_forward(norm_kind(of), of.written(0), statistics, of.read(0), {of.weight(0), of.weight(1)},
                             {of.rows(), of.columns()}, norm_epsilon_of(of.program.layer()));
 }
 
-/// Reads {gradient of the output, input, the gradient that is added if there is one, deviations, means}. Where the input
-/// has more columns than the norm, that gradient is theirs.
+/// Reads {gradient of the output, input, the gradient that is added if there is one, deviations, means}.
 void norm_backward(const HostStep& of) {
   const bool has_means = norm_kind(of) == NormKind::kLayerNorm;
   const std::size_t first = of.step.reads.size() - (has_means ? 2 : 1);
@@ -69,24 +56,18 @@ void norm_backward(const HostStep& of) {
   const NormStatistics statistics{.means = has_means ? of.read(first + 1) : nullptr, .deviations = of.read(first)};
   clear_own_gradients(of);
   const NormGradients gradients{own_gradient(of, 0), has_means ? own_gradient(of, 1) : nullptr};
-  const std::int64_t rows = of.rows(), columns = of.columns(), width = of.program.tensor(of.step.writes[0]).columns;
-  const bool is_wide = has_other_columns(of, of.program.tensor(of.step.writes[0]));
-  float* const dx = is_wide ? of.context().scratch + rows * columns : of.written(0);
-  const float* const past = !is_wide && first > kPast ? of.read(kPast) : nullptr;
-  of.kernels().norm_backward(norm_kind(of), dx, gradients, of.read(0), past, norm_input(of, 1), statistics,
-                             {of.weight(0), nullptr}, {rows, columns});
-  if (!is_wide) return;
-  copy_first_columns(of.written(0), width, dx, columns, columns, rows);
-  copy_first_columns(of.written(0) + columns, width, of.read(kPast), width - columns, width - columns, rows);
+  of.kernels().norm_backward(norm_kind(of), of.written(0), gradients, of.read(0),
+                             first > kPast ? of.read(kPast) : nullptr, of.read(1), statistics, {of.weight(0), nullptr},
+                             {of.rows(), of.columns()});
 }
 
 /// Copies rows to rows of more columns or of fewer, whose other columns stay or are left out.
-void copy_columns(const HostStep& of) {
+void copy(const HostStep& of) {
   const LayerTensor &from = of.program.tensor(of.step.reads[0]), &to = of.program.tensor(of.step.writes[0]);
   const bool is_back = to.columns > from.columns;
-  copy_first_columns(of.written(0) + (is_back ? of.step.first_column : 0), to.columns,
-                     of.read(0) + (is_back ? 0 : of.step.first_column), from.columns,
-                     std::min(from.columns, to.columns), to.rows);
+  copy_columns(of.written(0) + (is_back ? of.step.first_column : 0), to.columns,
+               of.read(0) + (is_back ? 0 : of.step.first_column), from.columns,
+               {to.rows, std::min(from.columns, to.columns)});
 }
 
 MlpActivation activation_of(const HostStep& of) {
@@ -121,7 +102,7 @@ void run_kernel(const HostStep& of) {
     case KernelKind::kNormBackward:
       return norm_backward(of);
     case KernelKind::kCopy:
-      return copy_columns(of);
+      return copy(of);
     case KernelKind::kActivationForward:
       return kernels.activation_forward(of.written(0), of.read(0), activation_of(of));
     case KernelKind::kActivationBackward:
@@ -157,11 +138,6 @@ void run_kernel(const HostStep& of) {
     default:
       assert(!"another file runs this kernel");
   }
-}
-
-std::int64_t norm_scratch_of(const HostProgram& program) {
-  const auto* block = std::get_if<TransformerLayer>(&program.layer());
-  return block == nullptr ? 0 : 2 * own_rows_in(program.work()) * block->kv_rank;
 }
 
 std::int64_t convolution_scratch_of(const HostProgram& program) {

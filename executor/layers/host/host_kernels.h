@@ -9,7 +9,6 @@ namespace plumb { inline namespace executor {
 void run_kernel(const HostStep& of);
 
 /// Returns the elements of context.scratch that a layer needs which convolves.
-std::int64_t norm_scratch_of(const HostProgram& program);
 std::int64_t convolution_scratch_of(const HostProgram& program);
 
 }}  // namespace plumb::executor

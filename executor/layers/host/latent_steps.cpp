@@ -1,7 +1,5 @@
 #include "executor/layers/host/latent_steps.h"
 
-#include <algorithm>
-
 namespace plumb { inline namespace executor {
 namespace {
 
@@ -23,15 +21,6 @@ void run_latent_kernel(const HostStep& of) {
   if (of.step.is(KernelKind::kJoinHeads))
     return of.kernels().join_latent_heads(of.written(0), of.read(0), of.read(1), of.read(2), heads_of(of));
   of.kernels().split_latent_heads(of.written(0), of.written(1), of.written(2), of.read(0), heads_of(of));
-}
-
-void copy_last_columns(float* to, std::int64_t columns, const float* from, std::int64_t width, std::int64_t rows) {
-  copy_first_columns(to, columns, from + width - columns, width, columns, rows);
-}
-
-void copy_first_columns(float* to, std::int64_t to_width, const float* from, std::int64_t from_width,
-                        std::int64_t columns, std::int64_t rows) {
-  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(from + row * from_width, columns, to + row * to_width);
 }
 
 }}  // namespace plumb::executor

@@ -154,33 +154,25 @@ void CpuLayer::perform_exchange(const HostStep& of) const {
   }
 }
 
+/// The heads of latent attention turn their last channels, and the key that they share has no others.
 void CpuLayer::rotate(const HostStep& of) const {
   const auto& block = std::get<TransformerLayer>(of.program.layer());
-  RotarySize size{.tokens = of.rows(),
-                  .sequence = of.context().work.sequence,
-                  .heads = of.shape()[1],
-                  .head_size = block.head_size,
-                  .row_width = of.program.tensor(of.step.writes[0]).columns,
-                  .rotary_size = of.shape()[2]};
-  const float* const table = rotary_.data() + of.context().own_tokens_before() * block.rotary_size;
-  const auto direction = of.is_forward() ? RotaryDirection::kForward : RotaryDirection::kBackward;
-  float* turned = of.written(0);
-  if (block.kv_rank > 0) {
-    // The last channels of the queries turn, and one key for all heads that has no others.
-    RotarySize of_key = size;
-    of_key.heads = 1;
-    of_key.head_size = of_key.row_width = size.rotary_size;
-    of.kernels().rotary(of.written(1), table, of_key, direction);
-    size.heads -= 1;
-    turned += block.head_size - block.rotary_size;
-  }
-  of.kernels().rotary(turned, table, size, direction);
+  const bool is_latent = block.kv_rank > 0;
+  const std::int64_t width = of.program.tensor(of.step.writes[0]).columns;
+  const RotarySize size{.tokens = of.rows(),
+                        .sequence = of.context().work.sequence,
+                        .heads = of.shape()[1],
+                        .head_size = is_latent ? width / of.shape()[1] : block.head_size,
+                        .row_width = width,
+                        .rotary_size = of.shape()[2]};
+  const std::int64_t first = is_latent ? size.head_size - size.rotary_size : 0;
+  of.kernels().rotary(of.written(0) + first, rotary_.data() + of.context().own_tokens_before() * block.rotary_size,
+                      size, of.is_forward() ? RotaryDirection::kForward : RotaryDirection::kBackward);
 }
 
 std::int64_t CpuLayer::scratch_elements() const {
   const HostProgram& first = programs_.front();
-  return std::max({attention_scratch_of(first, seat_), convolution_scratch_of(first), norm_scratch_of(first),
-                   mamba2_scratch_of(first)});
+  return std::max({attention_scratch_of(first, seat_), convolution_scratch_of(first), mamba2_scratch_of(first)});
 }
 
 ElementRange CpuLayer::tied_table(ModelEnd end) const {

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <variant>
 
-#include "executor/layers/host/latent_steps.h"
 #include "executor/layers/host/loss_step.h"
+#include "kernels/cpu/copy_columns.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -13,7 +13,8 @@ namespace {
 void gather_rows(const HostStep& of) {
   const LayerTensor &own = of.program.tensor(of.step.reads[0]), &all = of.program.tensor(of.step.writes[0]);
   float* const to = of.written(0) + of.context().seat.tensor.rank * own.rows * all.columns;
-  copy_last_columns(to, all.columns, of.read(0), own.columns, own.rows);  // in latent attention they are not all
+  // In latent attention the last of the columns are gathered.
+  copy_columns(to, all.columns, of.read(0) + own.columns - all.columns, own.columns, {own.rows, all.columns});
   of.context().groups.tensor->run(all_gather(of.tensor_written(0).values()));
 }
 

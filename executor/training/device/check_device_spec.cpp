@@ -36,8 +36,7 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "heads of more than 256 "
-             "channels, more than 32 experts a token and convolutions over more than 8 tokens",
+             "heads of more than 256 channels, more than 32 experts a token and convolutions over more than 8 tokens",
              kCpu);
       refuse(mixer_of<Mamba2Mixer>(layer) != nullptr && slices > 1, "Mamba-2's blocks in slices of sequences",
              "choose a schedule without slices, or use --backend cpu");

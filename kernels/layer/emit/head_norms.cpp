@@ -4,17 +4,6 @@
 #include <utility>
 
 namespace plumb { inline namespace kernels {
-namespace {
-
-/// Copies the columns of a part out of wider rows, or back.
-void copy_columns(ProgramBuilder& builder, const char* name, std::int64_t first_column, int from, int to, bool back) {
-  const std::int64_t elements = builder.at(back ? from : to).elements();
-  const Positions reads = back ? Positions{from, to} : Positions{from};  // the other columns of `to` stay
-  builder.kernel(name, kernel_call(KernelKind::kCopy, {elements}), reads, {to}).first_column = first_column;
-}
-
-}  // namespace
-
 HeadNorms::HeadNorms(ProgramBuilder& builder, const TransformerLayer& layer, std::int64_t query_columns) {
   if (layer.query_key_norms == QueryKeyNorms::kNone) return;
   const bool of_each_head = layer.query_key_norms == QueryKeyNorms::kEachHead;
@@ -45,11 +34,11 @@ void HeadNorms::forward(ProgramBuilder& builder, int qkv) {
   for (Part& part : parts_) {
     const std::string name = part.name;
     part.before = builder.tensor(name + " before their norm", builder.tokens(), part.columns);
-    copy_columns(builder, part.name, part.first_column, qkv, part.before, false);
+    builder.copy_columns(part.name, part.first_column, qkv, part.before);
     const int normed = builder.tensor("normed " + name, builder.tokens(), part.columns);
     builder.norm_forward(part.norm, part.before, normed).cheap = false;  // no result of it is kept
     for (const int statistic : part.norm.statistics) sum_rows(builder, part, statistic);
-    copy_columns(builder, part.name, part.first_column, normed, qkv, true);
+    builder.copy_columns(part.name, part.first_column, normed, qkv, true);
   }
 }
 
@@ -57,11 +46,11 @@ void HeadNorms::input_grad(ProgramBuilder& builder, int qkv_gradient) const {
   for (const Part& part : parts_) {
     const std::string name = part.name;
     const int gradient = builder.tensor("gradient of normed " + name, builder.tokens(), part.columns);
-    copy_columns(builder, part.name, part.first_column, qkv_gradient, gradient, false);
+    builder.copy_columns(part.name, part.first_column, qkv_gradient, gradient);
     for (const int statistic : part.norm.statistics) sum_rows(builder, part, statistic);
     const int before = builder.in_place_of("gradient of " + name + " before their norm", part.before);
     builder.norm_backward(part.norm, gradient, -1, part.before, before);
-    copy_columns(builder, part.name, part.first_column, before, qkv_gradient, true);
+    builder.copy_columns(part.name, part.first_column, before, qkv_gradient, true);
   }
 }
 

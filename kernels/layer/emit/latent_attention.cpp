@@ -2,13 +2,13 @@
 // compressed by matrices that every tensor rank has, normalised, and expanded by matrices of which a rank has its a/t
 // heads. The keys of all heads share their turned channels, which are not compressed. Ranks compress their own rows.
 
-#include <algorithm>
-
 #include "kernels/layer/emit/block_part.h"
 #include "kernels/layer/emit/ring_memory.h"
 
 namespace plumb { inline namespace kernels {
 namespace {
+
+constexpr const char* kCompressed = "compressed channels";
 
 class LatentAttention : public BlockPart {
  public:
@@ -105,31 +105,19 @@ class LatentAttention : public BlockPart {
   }
 
  private:
-  /// Returns the rows that the norm of keys and values reads, which have the first of the compressed channels. A device
-  /// packs them, as its norms have rows without gaps.
+  /// Returns the first of the compressed channels, which the norm of keys and values reads, in rows of their own.
   int norm_input(ProgramBuilder& builder) {
-    if (!builder.on_device()) return compressed_;
     packed_ = builder.tensor("compressed keys and values without shared keys", builder.own_rows(), layer_.kv_rank);
-    copy_columns(builder, 0, compressed_, packed_);
+    builder.copy_columns(kCompressed, 0, compressed_, packed_);
     return packed_;
   }
 
   /// Writes the gradient of the compressed channels: the norm has the first, and the shared keys are the others.
   void norm_input_grad(ProgramBuilder& builder, int output_gradient, int shared) {
-    if (!builder.on_device())
-      return builder.norm_backward(kv_norm_, output_gradient, shared, compressed_, compressed_gradient_);
     const int packed = builder.in_place_of("gradient before kv_norm", packed_);
     builder.norm_backward(kv_norm_, output_gradient, -1, packed_, packed);
-    copy_columns(builder, 0, packed, compressed_gradient_);
-    copy_columns(builder, layer_.kv_rank, shared, compressed_gradient_).reads.push_back(compressed_gradient_);
-  }
-
-  /// Copies rows from or to those of the compressed channels, from this one on.
-  static LayerStep& copy_columns(ProgramBuilder& builder, std::int64_t first_column, int from, int to) {
-    const std::int64_t elements = std::min(builder.at(from).elements(), builder.at(to).elements());
-    LayerStep& step = builder.kernel("compressed channels", kernel_call(KernelKind::kCopy, {elements}), {from}, {to});
-    step.first_column = first_column;
-    return step;
+    builder.copy_columns(kCompressed, 0, packed, compressed_gradient_);
+    builder.copy_columns(kCompressed, layer_.kv_rank, shared, compressed_gradient_, true);
   }
 
   /// Returns what the queries are computed from [R, ...]: the layer's normed input, or the compressed queries.
@@ -166,23 +154,19 @@ class LatentAttention : public BlockPart {
                         .elements = builder.at(shared).elements()},
                        {compressed_}, {shared});
     } else {
-      builder
-          .kernel("shared keys", kernel_call(KernelKind::kCopy, {builder.at(shared).elements()}), {compressed_},
-                  {shared})
-          .first_column = layer_.kv_rank;
+      builder.copy_columns("shared keys", layer_.kv_rank, compressed_, shared);
     }
     return shared;
   }
 
   void rotate(ProgramBuilder& builder, int queries, int shared) const {
     if (layer_.rotary_size == 0) return;
-    const auto turn = [&](std::int64_t heads, const Positions& tensors) {
-      builder.kernel("rotary", kernel_call(KernelKind::kRotary, {builder.tokens(), heads, layer_.rotary_size}), tensors,
-                     tensors);
+    const auto turn = [&](std::int64_t heads, int tensor) {
+      builder.kernel("rotary", kernel_call(KernelKind::kRotary, {builder.tokens(), heads, layer_.rotary_size}),
+                     {tensor}, {tensor});
     };
-    if (!builder.on_device()) return turn(heads_ + 1, {queries, shared});
-    turn(heads_, {queries});
-    turn(1, {shared});
+    turn(heads_, queries);
+    turn(1, shared);
   }
 
   LayerStep& attend(ProgramBuilder& builder, KernelKind kind, const Positions& reads, const Positions& writes) const {

@@ -140,6 +140,15 @@ void ProgramBuilder::add_gradients(LayerStep& step, const Positions& parameters,
       .gradients = parameters;
 }
 
+LayerStep& ProgramBuilder::copy_columns(const std::string& name, std::int64_t first_column, int from, int to,
+                                        bool beside) {
+  const std::int64_t elements = std::min(at(from).elements(), at(to).elements());
+  const Positions reads = beside ? Positions{from, to} : Positions{from};
+  LayerStep& step = kernel(name, kernel_call(KernelKind::kCopy, {elements}), reads, {to});
+  step.first_column = first_column;
+  return step;
+}
+
 LayerStep& ProgramBuilder::norm_forward(Norm& norm, int input, int output) {
   const std::int64_t rows = at(output).elements() / norm.columns;
   const std::int64_t is_layer_norm = norm.kind == NormKind::kLayerNorm ? 1 : 0;

@@ -117,6 +117,10 @@ class ProgramBuilder {
   /// they are, unless they are to be moved.
   int summed(int partial, bool moved = false);
 
+  /// Copies rows out of the columns from this one on of wider rows, or rows into them, where `beside` says that the other
+  /// columns are there already.
+  LayerStep& copy_columns(const std::string& name, std::int64_t first_column, int from, int to, bool beside = false);
+
   /// The output may have several of the norm's rows in one of its own: its elements say how many there are.
   LayerStep& norm_forward(Norm& norm, int input, int output);
   /// past: gradient that is added, or -1.

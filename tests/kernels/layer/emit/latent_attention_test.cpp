@@ -62,7 +62,8 @@ TEST_CASE("what is kept for the backward is compressed, besides what attention i
     return found == saved.end() ? 0 : found->elements;
   };
   CHECK(elements("compressed queries") == 32 * 48);
-  CHECK(elements("compressed keys and values") == 32 * (32 + 8));
+  CHECK(elements("compressed keys and values without shared keys") == 32 * 32);
+  CHECK(elements("compressed keys and values") == 0);  // the shared keys are in qkv
   CHECK(elements("qkv") == 32 * 8 * (2 * 24 + 16));
   CHECK(elements("queries") == 0);
   CHECK(elements("keys and values") == 0);
