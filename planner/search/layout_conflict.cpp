@@ -87,26 +87,15 @@ std::optional<std::string> conflict_of_recomputed_layers(const ModelSpec& model,
   return std::nullopt;
 }
 
-/// True for a schedule of the catalogue that takes no groups; a schedule of the user's own is as it is.
-bool has_no_groups(std::string_view schedule) {
+/// Returns a schedule's entry in the catalogue; null for one of the user's own, which is as it is.
+const CatalogueEntry* entry_of(std::string_view schedule) {
   const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
-  return entry != catalogue().end() && !entry->takes_group;
-}
-
-/// True for a schedule of the catalogue that cuts a model part into shards.
-bool cuts_output_layer(std::string_view schedule) {
-  const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
-  return entry != catalogue().end() && entry->shards;
-}
-
-/// True for a schedule of the catalogue that overlaps actions of a rank's stages, which gains on a single rank, too.
-bool overlaps_pairs(std::string_view schedule) {
-  const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
-  return entry != catalogue().end() && entry->pairs;
+  return entry == catalogue().end() ? nullptr : &*entry;
 }
 
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
-  if (cuts_output_layer(layout.schedule)) {
+  const CatalogueEntry* const entry = entry_of(layout.schedule);
+  if (entry != nullptr && entry->shards) {
     return fmt::format(
         "schedule {} cuts the output layer into shards, which have no price: simulate it with --costs, or give "
         "schedule=1f1b",
@@ -119,11 +108,12 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
     return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline,
                        layout.chunks, stages, model.layers, most);
   }
-  if (layout.pipeline == 1 && layout.chunks > 1 && !overlaps_pairs(layout.schedule)) {
+  const bool overlaps_pairs = entry != nullptr && entry->pairs;  // which gains on a single rank, too
+  if (layout.pipeline == 1 && layout.chunks > 1 && !overlaps_pairs) {
     return fmt::format("v={} interleaves the stages of several ranks, and pp=1 has one: give v=1 or a larger pp",
                        layout.chunks);
   }
-  if (layout.group > 0 && has_no_groups(layout.schedule)) {
+  if (layout.group > 0 && entry != nullptr && !entry->takes_group) {
     return fmt::format("schedule {} has no groups of micro-batches: leave group away, or give schedule=interleaved",
                        layout.schedule);
   }

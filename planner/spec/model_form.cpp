@@ -76,8 +76,7 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
   if (model.query_key_norms != QueryKeyNorms::kNone)
     object.fail("query_key_norms",
-                "latent attention has norms of its own behind its compressed queries and keys: leave "
-                "this out");
+                "latent attention has norms of its own behind its compressed queries and keys: leave this out");
 }
 
 constexpr const char* kQueryKeyNorms = "query_key_norms";

@@ -7,6 +7,8 @@
 namespace plumb { inline namespace planner {
 namespace {
 
+constexpr double kSingle = 4;  // bytes of an fp32 value
+
 /// Returns the bytes that a block of products keeps of each row of `channels` behind its activation: the activation's
 /// input, the gate's own result where the two factors are separate kernels, and the next product's input.
 double block_bytes(const TransformerLayer& layer, const StackSpec& stack, double channels, SavedBytes bytes) {
@@ -39,7 +41,6 @@ double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const 
       expert_rows(layer, work, stack, sizes) * (h * bytes.input + block_bytes(layer, stack, channels, bytes) + weighed);
   const double shared =
       sizes.tokens * block_bytes(layer, stack, static_cast<double>(layer.shared_ffn), bytes) / work.tensor_parallel;
-  constexpr double kSingle = 4;
   return routed + shared + tokens * static_cast<double>(layer.experts) * kSingle;
 }
 
@@ -55,7 +56,6 @@ double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, Saved
 /// rows.
 double head_norm_bytes(const TransformerLayer& layer, const RankSizes& sizes, SavedBytes bytes) {
   if (layer.query_key_norms == QueryKeyNorms::kNone || layer.kv_rank > 0) return 0;
-  constexpr double kSingle = 4;
   const double statistics = layer.norm == NormKind::kLayerNorm ? 2 : 1;
   const double heads = sizes.heads + sizes.kv_heads;
   const double rows = layer.query_key_norms == QueryKeyNorms::kEachHead ? heads : 2;
@@ -76,7 +76,6 @@ double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWor
 /// reduced.
 double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& work, const RankSizes& sizes,
                                 double element) {
-  constexpr double kSingle = 4;
   const bool gated = layer.mlp == MlpKind::kSwiglu;
   const double values = sizes.kv_heads * static_cast<double>(layer.value_size > 0 ? layer.value_size : layer.head_size);
   const double reduced = work.tensor_parallel > 1 ? sizes.halves * sizes.residual : 0;
@@ -104,7 +103,6 @@ KeptActivations kept_activations(const TransformerLayer& layer, const LayerWork&
     const double scores = sizes.heads * sizes.tokens * static_cast<double>(work.sequence);
     core = scores * (layer.dropout > 0 ? 2 * element + 1 : element);
   } else {
-    constexpr double kSingle = 4;
     const bool dropped = recompute == Recompute::kSelective && stack.selective == SelectiveKind::kAttentionCore;
     if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
   }
