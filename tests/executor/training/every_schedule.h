@@ -1,5 +1,6 @@
 #pragma once
-// A model over data and tensor ranks, and under every kind of schedule, with slices, sharded state and recomputation.
+// A model over data and tensor ranks, under every kind of schedule with slices, sharded state and recomputation, and over
+// eight steps of training.
 
 #include <doctest/doctest.h>
 
@@ -37,6 +38,19 @@ inline void check_under_schedules(const std::vector<Layer>& model, const std::ve
       CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
     }
   }
+}
+
+/// Checks that losses fall over eight steps, and that two stages on a grid have those of one rank to 1e-4.
+inline void check_losses_fall_alike(const std::vector<Layer>& model, const ProcessGrid& grid) {
+  RunSpec alone = alone_on_one_rank(model, 4);
+  alone.steps = 8;
+  RunSpec divided = spec_over(model, "1f1b", {.ranks = 2, .microbatches = 4}, grid);
+  divided.steps = 8;
+  const std::vector<double> expected = run(alone).losses, losses = run(divided).losses;
+  REQUIRE(losses.size() == 8);
+  CHECK(expected.back() < expected.front());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
 }
 
 }  // namespace plumb::test

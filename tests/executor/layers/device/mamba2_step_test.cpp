@@ -44,16 +44,7 @@ TEST_CASE("hybrids of attention and Mamba-2 on a device give the cpu's losses an
 }
 
 TEST_CASE("Mamba-2 on a device computes activations again to the same bits, and runs in 16 bits") {
-  const RunSpec kept = with_states("1f1b");
-  const RunResult expected = on_host(kept);
-  for (const Recompute rebuild : {Recompute::kStage, Recompute::kFull, Recompute::kSelective}) {
-    RunSpec again = kept;
-    again.rebuild = rebuild;
-    CHECK(on_host(again).weights == expected.weights);
-  }
-  RunSpec stored = kept;
-  stored.half = HalfFormat::kBf16;
-  check_beside_cpu(stored, 2e-2);
+  check_rebuilt_and_in_16_bits(with_states("1f1b"));
 }
 
 TEST_CASE("a device refuses Mamba-2 in slices of sequences, and convolutions over too many tokens") {

@@ -81,6 +81,21 @@ inline void check_beside_cpu_in_any_order(const RunSpec& spec) {
   check_any_order(spec, device);
 }
 
+/// Checks that activations are computed again to the same bits, whichever are rebuilt, and that the run follows the cpu
+/// backend in bf16.
+inline void check_rebuilt_and_in_16_bits(const RunSpec& spec) {
+  const RunResult expected = on_host(spec);
+  for (const Recompute rebuild : {Recompute::kStage, Recompute::kFull, Recompute::kSelective}) {
+    CAPTURE(static_cast<int>(rebuild));
+    RunSpec again = spec;
+    again.rebuild = rebuild;
+    CHECK(on_host(again).weights == expected.weights);
+  }
+  RunSpec stored = spec;
+  stored.half = HalfFormat::kBf16;
+  check_beside_cpu(stored, 2e-2);
+}
+
 /// Checks ranks that share a stage's state: closer losses, the first step's gradients, the bytes that each rank holds,
 /// and check_any_order. Returns the device's result.
 inline RunResult check_shares_beside_cpu(const RunSpec& spec) {

@@ -63,15 +63,7 @@ TEST_CASE("a norm of all heads goes over stages and replicas, and is refused ove
 }
 
 TEST_CASE("a model with norms of heads trains: its losses fall, and two stages have those of one") {
-  RunSpec alone = alone_on_one_rank(qwen3_model(2), 4);
-  alone.steps = 8;
-  RunSpec divided = spec_over(qwen3_model(2), "1f1b", {.ranks = 2, .microbatches = 4}, {});
-  divided.steps = 8;
-  const std::vector<double> expected = run(alone).losses, losses = run(divided).losses;
-  REQUIRE(losses.size() == 8);
-  CHECK(expected.back() < expected.front());
-  for (std::size_t step = 0; step < losses.size(); ++step)
-    CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
+  check_losses_fall_alike(qwen3_model(2), {});
 }
 
 }  // namespace plumb::test

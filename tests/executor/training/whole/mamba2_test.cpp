@@ -30,15 +30,7 @@ TEST_CASE("slices shorter than the convolution's taps give the gradients of whol
 }
 
 TEST_CASE("its losses fall, and are the same on two tensor ranks and on one") {
-  RunSpec alone = alone_on_one_rank(mamba2_model(), 4);
-  alone.steps = 8;
-  RunSpec divided = spec_over(mamba2_model(), "1f1b", {.ranks = 2, .microbatches = 4}, {.tensor = 2});
-  divided.steps = 8;
-  const std::vector<double> expected = run(alone).losses, losses = run(divided).losses;
-  REQUIRE(losses.size() == 8);
-  CHECK(expected.back() < expected.front());
-  for (std::size_t step = 0; step < losses.size(); ++step)
-    CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
+  check_losses_fall_alike(mamba2_model(), {.tensor = 2});
 }
 
 TEST_CASE("layouts that Mamba-2 cannot have are refused with the remedy") {

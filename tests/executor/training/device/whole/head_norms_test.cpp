@@ -40,17 +40,7 @@ TEST_CASE("a norm of all heads on a device gives the cpu's losses and gradients"
 }
 
 TEST_CASE("norms of heads on a device are computed again to the same bits, and run in 16 bits") {
-  const RunSpec kept = with_norms(with_head_norms(llama_model(), QueryKeyNorms::kEachHead), "1f1b");
-  const RunResult expected = on_host(kept);
-  for (const Recompute rebuild : {Recompute::kStage, Recompute::kFull, Recompute::kSelective}) {
-    CAPTURE(static_cast<int>(rebuild));
-    RunSpec again = kept;
-    again.rebuild = rebuild;
-    CHECK(on_host(again).weights == expected.weights);
-  }
-  RunSpec stored = kept;
-  stored.half = HalfFormat::kBf16;
-  check_beside_cpu(stored, 2e-2);
+  check_rebuilt_and_in_16_bits(with_norms(with_head_norms(llama_model(), QueryKeyNorms::kEachHead), "1f1b"));
 }
 
 }  // namespace plumb::test
