@@ -72,8 +72,9 @@ class Running(CommandLineTest):
             for answer in spread:
                 for key in ("losses", "balance_losses"):
                     self.assertAlmostEqual(answer[key][-1], alone[key][-1], delta=1e-4 * alone[key][-1])
-        answer = self.json("validate", self.cpu_plan("dp=2,ep=2,zero=0,mbs=1", model="mixtral-nano"), "--steps", 2)
-        self.assertGreater(answer["step_time"]["measured_s"], 0)
+        result = plumb("validate", self.cpu_plan("dp=2,ep=2,zero=0,mbs=1", model="mixtral-nano"), "--steps", 2, "--json")
+        self.assertGreater(json.loads(result.stdout)["step_time"]["measured_s"], 0)
+        self.assertIn("follows from the picks", result.stderr)
         self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=1,etp=1", "--stack", "plumb",
                      says=["etp=2"])
         self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=2", "--stack", "plumb",

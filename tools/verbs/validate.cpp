@@ -150,6 +150,11 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   if (on_gpu && run_as_processes(*gpu, spec, replay.cuda)) return {};
   const bool reports = is_first_process(replay.cuda);
   if (reports) announce(predicted.simulation.makespan);
+  if (reports && plan.layout.expert > 1)
+    print_note(
+        "experts are predicted with as many tokens each: what a rank computes and holds follows from the picks, and "
+        "these "
+        "from --seed");
   if (!arguments.output.empty() && reports) {
     write_file(arguments.output, json_answer(to_json(prediction_of(predicted))));
     print_note(fmt::format("wrote {}", arguments.output));
