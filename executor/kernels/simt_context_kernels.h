@@ -53,7 +53,7 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
     const AttentionSize& size = view.size();
     if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
           using Body = simt::WarpAttentionForward<S, kChannels, kDrops>;
-          launcher_.launch_warps(Body{stored(output), sums, log_sum_exp, view});
+          launcher_.launch_warps(Body{stored(output), sums, log_sum_exp, view.of_one_width()});
         }))
       return;
     launcher_.launch(simt::AttentionForward<S>{stored(output), sums, log_sum_exp, view},
@@ -87,8 +87,9 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
           using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kDrops>;
           using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>;
           launcher_.launch_warps(
-              Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, view});
-          launcher_.launch_warps(KeysAndValues{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view});
+              Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, view.of_one_width()});
+          launcher_.launch_warps(
+              KeysAndValues{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view.of_one_width()});
         }))
       return;
     launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), sums, products, stored(doutput), stored(output),

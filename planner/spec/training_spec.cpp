@@ -73,17 +73,15 @@ Optimizer optimizer_from_name(std::string_view name, std::string_view place) {
 }
 
 std::int64_t optimizer_bytes_per_parameter(const TrainingSpec& training) {
-  constexpr std::int64_t kSingle = 4;
-  const std::int64_t master = bytes_per_element(training.precision) < kSingle ? kSingle : 0;
+  const std::int64_t master = bytes_per_element(training.precision) < kFp32Bytes ? kFp32Bytes : 0;
   return moment_bytes(training.optimizer) + master;
 }
 
 std::int64_t optimizer_traffic_per_parameter(const TrainingSpec& training) {
-  constexpr std::int64_t kSingle = 4;
   const std::int64_t element = bytes_per_element(training.precision);
   const std::int64_t gradient = 2 * bytes_per_element(training.gradient_precision);
-  const std::int64_t computing_copy = element < kSingle ? element : 0;
-  return gradient + 2 * (moment_bytes(training.optimizer) + kSingle) + computing_copy;
+  const std::int64_t computing_copy = element < kFp32Bytes ? element : 0;
+  return gradient + 2 * (moment_bytes(training.optimizer) + kFp32Bytes) + computing_copy;
 }
 
 std::int64_t tokens_per_step(const TrainingSpec& training) {

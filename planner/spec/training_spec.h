@@ -38,7 +38,9 @@ bool is_of_own_executor(const TrainingSpec& training);
 /// Returns "fp32", "tf32", "bf16", "fp16", "fp8" or "nvfp4".
 std::string_view precision_name(Precision precision);
 
-/// Returns the bytes of a weight or an activation: 4 for fp32 and tf32, otherwise 2.
+inline constexpr std::int64_t kFp32Bytes = 4;
+
+/// Returns the bytes of a weight or an activation: those of fp32 for it and tf32, otherwise 2.
 std::int64_t bytes_per_element(Precision precision);
 
 /// Returns true if products of weights run on quantized copies: fp8 and nvfp4.

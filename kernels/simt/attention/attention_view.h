@@ -83,8 +83,9 @@ inline AttentionBlock block_of_slice(const AttentionSlice& slice) {
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// The tensors of a block. Functions return where rows of heads begin, in elements.
-template <class S>
+/// The tensors of a block. Functions return where rows of heads begin, in elements. With kOneWidth values are as wide as
+/// keys, which spares the bodies for tensor cores the registers of a second width.
+template <class S, bool kOneWidth = false>
 struct AttentionView {
   const S* qkv = nullptr;          ///< [b*S, a*d + k*(d+w)], whose queries are read; w channels of a head's values
   const S* keys_values = nullptr;  ///< [b*K, k*(d+w)]; null: those in qkv
@@ -93,7 +94,11 @@ struct AttentionView {
   /// [a] scores that take part in the softmax of each row of a head, from the last block on (sinks.h); null: none
   const float* sinks = nullptr;
 
+  /// Returns the same view for bodies that take values as wide as keys alone.
+  PLUMB_SIMT AttentionView<S, true> of_one_width() const { return {qkv, keys_values, block, numbers, sinks}; }
+
   PLUMB_SIMT const AttentionSize& size() const { return block.size; }
+  PLUMB_SIMT std::int64_t value_channels() const { return kOneWidth ? size().head_size : size().value_channels(); }
   PLUMB_SIMT float scale() const { return 1.0F / sqrtf(static_cast<float>(size().head_size)); }
   PLUMB_SIMT std::int64_t kv_head(std::int64_t head) const {
     // A GPU divides 32-bit numbers several times as fast.
@@ -101,8 +106,14 @@ struct AttentionView {
   }
 
   /// Return elements of a row of qkv, and of a row of the tensor with the keys.
-  PLUMB_SIMT std::int64_t width() const { return size().query_width() + size().key_value_width(); }
-  PLUMB_SIMT std::int64_t key_width() const { return keys_values == nullptr ? width() : size().key_value_width(); }
+  PLUMB_SIMT std::int64_t width() const {
+    return kOneWidth ? (size().heads + 2 * size().kv_heads) * size().head_size
+                     : size().query_width() + size().key_value_width();
+  }
+  PLUMB_SIMT std::int64_t key_width() const {
+    if (keys_values == nullptr) return width();
+    return kOneWidth ? 2 * size().kv_heads * size().head_size : size().key_value_width();
+  }
   PLUMB_SIMT std::int64_t query(std::int64_t batch, std::int64_t row, std::int64_t head) const {
     return (batch * size().sequence + row) * width() + head * size().head_size;
   }
@@ -114,11 +125,12 @@ struct AttentionView {
   PLUMB_SIMT const S* keys() const { return keys_values == nullptr ? qkv : keys_values; }
   /// Returns the elements from a key of a kv head to its value.
   PLUMB_SIMT std::int64_t to_value(std::int64_t kv) const {
-    return (size().kv_heads - kv) * size().head_size + kv * size().value_channels();
+    if (kOneWidth) return size().kv_heads * size().head_size;
+    return (size().kv_heads - kv) * size().head_size + kv * value_channels();
   }
   /// Returns an element of [b*S, a*w].
   PLUMB_SIMT std::int64_t output(std::int64_t batch, std::int64_t row, std::int64_t head) const {
-    return ((batch * size().sequence + row) * size().heads + head) * size().value_channels();
+    return ((batch * size().sequence + row) * size().heads + head) * value_channels();
   }
   /// Returns an element of [b*S, a*d], the sums of the queries' gradients.
   PLUMB_SIMT std::int64_t query_sum(std::int64_t batch, std::int64_t row, std::int64_t head) const {

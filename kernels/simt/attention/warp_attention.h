@@ -135,7 +135,7 @@ struct KeyValueRows {
   TensorRows<S> keys;
   int to_value;  ///< elements from a key to its value
 
-  PLUMB_SIMT KeyValueRows(const AttentionView<S>& of, std::int64_t batch, std::int64_t kv)
+  PLUMB_SIMT KeyValueRows(const AttentionView<S, true>& of, std::int64_t batch, std::int64_t kv)
       : keys(rows_from(of.keys() + of.key(batch, 0, kv), of.key_width(), of.block.keys_seen())),
         to_value(in_32_bits(of.to_value(kv))) {}
 
@@ -177,7 +177,7 @@ struct WarpAttentionForward {
   S* output;
   float* sums;
   float* log_sum_exp;
-  AttentionView<S> of;
+  AttentionView<S, true> of;
 
   std::int64_t items() const { return of.size().batch * of.size().heads * tiles_of(of.size().sequence, kQueries); }
 

@@ -26,7 +26,7 @@ struct WarpAttentionQueryGradient {
   const S* doutput;
   const S* output;
   const float* log_sum_exp;
-  AttentionView<S> of;
+  AttentionView<S, true> of;
 
   std::int64_t items() const { return of.size().batch * of.size().heads * tiles_of(of.size().sequence, kQueries); }
 
@@ -181,7 +181,7 @@ struct WarpAttentionKeyValueGradient {
   const float* products;
   const S* doutput;
   const float* log_sum_exp;
-  AttentionView<S> of;
+  AttentionView<S, true> of;
 
   std::int64_t items() const { return of.size().batch * of.size().kv_heads * tiles_of(of.block.keys_seen(), kKeys); }
 

@@ -1,4 +1,5 @@
 #include "planner/price/framework/attention_ops.h"
+#include "planner/spec/training_spec.h"
 
 #include <algorithm>
 #include <span>
@@ -24,7 +25,6 @@ bool softmax_is_fused(const LayerContext& c) {
 }
 
 constexpr std::string_view kQkv = "qkv";
-constexpr double kSingleBytes = 4;
 
 bool is_core(const LayerStep& step) {
   using enum KernelKind;
@@ -38,7 +38,7 @@ void add_step(const LayerContext& c, const PassBuilder& pass, const LayerStep& s
   if (const Exchange* exchange = step.exchange()) {
     const bool is_sum_of_rows = exchange->type == StoredType::kSingle && step.gradients.empty();
     if (is_sum_of_rows)  // of a norm whose channels are divided; the framework has other exchanges of its own
-      pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, kSingleBytes * static_cast<double>(exchange->elements));
+      pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, kFp32Bytes * static_cast<double>(exchange->elements));
     return;
   }
   const KernelCall& call = *step.call();

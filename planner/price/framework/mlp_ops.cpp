@@ -1,4 +1,5 @@
 #include "planner/price/framework/mlp_ops.h"
+#include "planner/spec/training_spec.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -47,8 +48,6 @@ FeedForwardProducts expert_block(const LayerContext& c) {
           .routed = true};
 }
 
-constexpr double kSingle = 4;
-
 bool biases_apart(const LayerContext& c) {
   return c.layer.linear_bias && !c.stack.fused_expert_bias;
 }
@@ -60,7 +59,7 @@ void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const F
   const double a = c.bytes.activation;
   const double rows = block.rows * block.count;
   constexpr int kKernelsOfAnExpert = 2;
-  pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (6 * kSingle + 2 * a),
+  pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (6 * kFp32Bytes + 2 * a),
                static_cast<int>(block.count) * kKernelsOfAnExpert + 2);
   if (up_products(c.layer) > 1) pass.traffic("clamp", rows * block.up * 4 * a, 3);
 }
@@ -72,7 +71,7 @@ void expert_bias_input_grad(const LayerContext& c, const PassBuilder& pass, cons
   const double a = c.bytes.activation;
   const double rows = block.rows * block.count;
   constexpr int kKernelsOfAnExpert = 5;
-  pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (8 * kSingle + 4 * a),
+  pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (8 * kFp32Bytes + 4 * a),
                static_cast<int>(block.count) * kKernelsOfAnExpert + 2);
   if (up_products(c.layer) > 1) pass.traffic("clamp", rows * block.up * 5 * a, 3);
 }
@@ -133,7 +132,7 @@ void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
     const double scores = routed_tokens(c) * static_cast<double>(c.layer.experts);
     pass.gemm("router", routed_tokens(c), static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden));
     pass.widen_last();
-    pass.traffic("router", kRouterPasses * kSingle * scores);
+    pass.traffic("router", kRouterPasses * kFp32Bytes * scores);
   }
   pass.traffic("permutation", 2 * copies);
   if (c.work.experts.parallel > 1) {

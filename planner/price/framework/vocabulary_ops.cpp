@@ -1,6 +1,7 @@
 #include "planner/price/framework/vocabulary_ops.h"
 
 #include "planner/price/framework/pass_builder.h"
+#include "planner/spec/training_spec.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -69,8 +70,7 @@ LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec
   weight_grad.widen_last();
   weight_grad.align_last(ends.rows);
   if (work.tensor_parallel > 1) {
-    constexpr double kSingle = 4;
-    forward.exchange(Group::kTensor, CollectiveKind::kAllReduce, ends.tokens * kSingle, 3);
+    forward.exchange(Group::kTensor, CollectiveKind::kAllReduce, ends.tokens * kFp32Bytes, 3);
     if (work.sequence_parallel) {
       forward.exchange(Group::kTensor, CollectiveKind::kAllGather, ends.stream_bytes);
       input_grad.exchange(Group::kTensor, CollectiveKind::kReduceScatter, ends.stream_bytes);

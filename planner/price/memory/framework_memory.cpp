@@ -7,6 +7,7 @@
 #include "planner/price/memory/backward_moments.h"
 #include "planner/price/memory/kept_activations.h"
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/training_spec.h"
 #include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
@@ -212,8 +213,7 @@ void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table
 /// that ZeRO stage on.
 template <class State>
 std::int64_t optimizer_state(const TrainingSpec& training, const StackSpec& stack, State&& state) {
-  constexpr std::int64_t kSingle = 4;
-  const std::int64_t masters = bytes_per_element(training.precision) < kSingle ? kSingle : 0;
+  const std::int64_t masters = bytes_per_element(training.precision) < kFp32Bytes ? kFp32Bytes : 0;
   const std::int64_t moments = optimizer_bytes_per_parameter(training) - masters;
   if (stack.state_bytes > 0) return whole(stack.state_bytes * static_cast<double>(state(1, 1)));
   if (!stack.replicated_masters) return state(1, moments + masters);

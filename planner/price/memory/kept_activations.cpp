@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "planner/price/framework/sizes.h"
+#include "planner/spec/training_spec.h"
 
 namespace plumb { inline namespace planner {
 namespace {
-
-constexpr double kSingle = 4;  // bytes of an fp32 value
 
 /// Returns the bytes that a block of products keeps of each row of `channels` behind its activation: the activation's
 /// input, the gate's own result where the two factors are separate kernels, and the next product's input.
@@ -41,7 +40,7 @@ double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const 
       expert_rows(layer, work, stack, sizes) * (h * bytes.input + block_bytes(layer, stack, channels, bytes) + weighed);
   const double shared =
       sizes.tokens * block_bytes(layer, stack, static_cast<double>(layer.shared_ffn), bytes) / work.tensor_parallel;
-  return routed + shared + tokens * static_cast<double>(layer.experts) * kSingle;
+  return routed + shared + tokens * static_cast<double>(layer.experts) * kFp32Bytes;
 }
 
 double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, SavedBytes bytes) {
@@ -59,7 +58,7 @@ double head_norm_bytes(const TransformerLayer& layer, const RankSizes& sizes, Sa
   const double statistics = layer.norm == NormKind::kLayerNorm ? 2 : 1;
   const double heads = sizes.heads + sizes.kv_heads;
   const double rows = layer.query_key_norms == QueryKeyNorms::kEachHead ? heads : 2;
-  return sizes.tokens * (heads * static_cast<double>(layer.head_size) * bytes.element + rows * statistics * kSingle);
+  return sizes.tokens * (heads * static_cast<double>(layer.head_size) * bytes.element + rows * statistics * kFp32Bytes);
 }
 
 /// Returns the bytes of the results of the norms and of routed experts' activations.
@@ -81,7 +80,7 @@ double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& 
   const double reduced = work.tensor_parallel > 1 ? sizes.halves * sizes.residual : 0;
   const double products = sizes.tokens * (sizes.query + values + sizes.ffn) + (gated ? sizes.stream : 0);
   return (sizes.residual + reduced + products + sizes.tokens * sizes.value) * element +
-         sizes.heads * sizes.tokens * kSingle;
+         sizes.heads * sizes.tokens * kFp32Bytes;
 }
 
 /// Returns the bytes of attention's result, and of the copy of it that the next product takes where there is one.
@@ -104,7 +103,7 @@ KeptActivations kept_activations(const TransformerLayer& layer, const LayerWork&
     core = scores * (layer.dropout > 0 ? 2 * element + 1 : element);
   } else {
     const bool dropped = recompute == Recompute::kSelective && stack.selective == SelectiveKind::kAttentionCore;
-    if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
+    if (!dropped) core = sizes.heads * sizes.tokens * kFp32Bytes;  // log-sum-exp
   }
   const double masks = layer.dropout > 0 ? sizes.halves * sizes.residual : 0;
   const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, bytes)

@@ -1,4 +1,5 @@
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/training_spec.h"
 
 #include <algorithm>
 
@@ -11,20 +12,20 @@ bool is_elementwise(Optimizer optimizer) {
 }
 
 std::int64_t moment_bytes_of(const ParameterTensor& tensor, const TrainingSpec& training) {
-  constexpr std::int64_t kSingle = 4, kMoments = 2, kBlock = 2048;
+  constexpr std::int64_t kMoments = 2, kBlock = 2048;
   const std::int64_t elements = element_count(tensor);
   if (training.optimizer == Optimizer::kAdamW8Bit)
-    return kMoments * (elements + kSingle * ((elements + kBlock - 1) / kBlock));
-  if (tensor.shape.size() < 2) return kSingle * elements;
+    return kMoments * (elements + kFp32Bytes * ((elements + kBlock - 1) / kBlock));
+  if (tensor.is_vector()) return kFp32Bytes * elements;
   const std::int64_t rows = tensor.shape[tensor.shape.size() - 2], columns = tensor.shape.back();
-  return kSingle * (rows + columns) * (elements / std::max<std::int64_t>(1, rows * columns));
+  return kFp32Bytes * (rows + columns) * (elements / std::max<std::int64_t>(1, rows * columns));
 }
 
 /// Returns the bytes of optimizer state of one tensor on one rank.
 std::int64_t optimizer_bytes_of(const ParameterTensor& tensor, const TrainingSpec& training) {
   const std::int64_t elements = element_count(tensor);
   if (is_elementwise(training.optimizer)) return elements * optimizer_bytes_per_parameter(training);
-  const std::int64_t master = bytes_per_element(training.precision) < 4 ? 4 * elements : 0;
+  const std::int64_t master = bytes_per_element(training.precision) < kFp32Bytes ? kFp32Bytes * elements : 0;
   return master + moment_bytes_of(tensor, training);
 }
 

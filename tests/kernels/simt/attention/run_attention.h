@@ -28,24 +28,27 @@ struct RunAttention {
     if (lanes > 0)
       return run_on_host(simt::AttentionForward<S>{to.output, to.sums, to.log_sum_exp, of}, kBlocks, lanes);
     simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
-      run_warps_on_host(simt::WarpAttentionForward<S, kChannels, kDrops>{to.output, to.sums, to.log_sum_exp, of},
-                        blocks, order);
+      run_warps_on_host(
+          simt::WarpAttentionForward<S, kChannels, kDrops>{to.output, to.sums, to.log_sum_exp, of.of_one_width()},
+          blocks, order);
     });
   }
 
   template <class S>
   void backward(const simt::AttentionView<S>& of, const AttentionTensors<S>& to) const {
-    const auto run_both = [&]<class Queries, class Keys>(const auto& run, int of_queries, int of_keys) {
-      run(Queries{to.dqkv, to.sums, to.products, to.doutput, to.output, to.log_sum_exp, of}, of_queries);
-      run(Keys{to.dqkv, to.gradients, to.products, to.doutput, to.log_sum_exp, of}, of_keys);
+    const auto run_both = [&]<class Queries, class Keys>(const auto& view, const auto& run, int of_queries,
+                                                         int of_keys) {
+      run(Queries{to.dqkv, to.sums, to.products, to.doutput, to.output, to.log_sum_exp, view}, of_queries);
+      run(Keys{to.dqkv, to.gradients, to.products, to.doutput, to.log_sum_exp, view}, of_keys);
     };
     if (lanes > 0)
       return run_both.template operator()<simt::AttentionQueryGradient<S>, simt::AttentionKeyValueGradient<S>>(
-          [&](const auto& body, int own_lanes) { run_on_host(body, kBlocks, own_lanes); }, lanes, 2 * lanes);
+          of, [&](const auto& body, int own_lanes) { run_on_host(body, kBlocks, own_lanes); }, lanes, 2 * lanes);
     simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
       run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kDrops>,
                                    simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>>(
-          [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); }, blocks, blocks);
+          of.of_one_width(), [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); },
+          blocks, blocks);
     });
   }
 };
