@@ -13,9 +13,8 @@ import re
 import shlex
 import subprocess
 import sys
-import unittest
 
-from command_line import PLUMB, SANITIZED, CommandLineTest, plumb, run_cases
+from command_line import PLUMB, CommandLineTest, plumb, run_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
@@ -71,7 +70,6 @@ def pattern_of(answer):
     return re.compile(r"\s*".join(words) + r"\s*", re.S)
 
 
-@unittest.skipIf(SANITIZED, "its runs take minutes, and the other tests of the command line have the same verbs")
 class Documents(CommandLineTest):
     def test_commands_of_documents_answer_as_the_documents_show(self):
         compared = 0

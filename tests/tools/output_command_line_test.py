@@ -11,7 +11,7 @@ import subprocess
 import threading
 import unittest
 
-from command_line import PLUMB, SANITIZED, CommandLineTest, run_cases
+from command_line import PLUMB, CommandLineTest, run_cases
 
 SHORT = ("schedule", "list")
 LONG = ("models", "--json")
@@ -114,7 +114,6 @@ class Outputs(CommandLineTest):
         for to in ("| cat", f"> {self.folder}/out.txt; cat {self.folder}/out.txt"):
             self.assertIn(whole, piped("{} " + " ".join(PLAN) + " -o /dev/stdout " + to).stdout)
 
-    @unittest.skipIf(SANITIZED, "AddressSanitizer keeps what is freed")
     def test_a_trace_is_written_as_it_is_made(self):
         schedule = ("simulate", "--schedule", "1f1b", "-p", "16", "-m", "2048", "--costs", "f=1,b=2,c=0.1")
         trace = self.folder / "trace.json"

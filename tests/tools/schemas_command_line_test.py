@@ -9,7 +9,7 @@ import json
 import pathlib
 import unittest
 
-from command_line import SANITIZED, CommandLineTest, plumb, run_cases
+from command_line import CommandLineTest, plumb, run_cases
 
 try:
     import jsonschema
@@ -40,7 +40,6 @@ def mutations(document, path=()):
 
 
 @unittest.skipIf(jsonschema is None, "there is no python3-jsonschema")
-@unittest.skipIf(SANITIZED, "the tool starts hundreds of times, and the readers' own tests are sanitized")
 class Schemas(CommandLineTest):
     def samples(self):
         """Yields kind, file, and the command that reads the file."""

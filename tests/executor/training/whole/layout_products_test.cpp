@@ -18,6 +18,7 @@
 #include "schedules/error.h"
 #include "tests/executor/product_forms.h"
 #include "tests/executor/small_model.h"
+#include "tests/sanitized.h"
 
 namespace plumb::test {
 namespace {
@@ -260,6 +261,7 @@ TEST_CASE("products of layouts and schedules give the gradients and losses of on
   const std::map<int, RunResult> expected = of_one_rank(steps);
   if (wanted == nullptr) {
     products = greedy_cover(std::move(products));
+    if (kIsSanitized) products.resize(products.size() / 3);
   } else if (const std::size_t count = std::strtoull(wanted, nullptr, 10); count > 1) {
     const char* seed = std::getenv("PLUMB_LAYOUTS_SEED");
     std::ranges::shuffle(products, std::mt19937_64(seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10)));
