@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "planner/search/objective.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -31,11 +32,11 @@ BudgetedStep budgeted_step(const Pricing& pricing, const Evaluation& evaluation)
         fmt::format("a budget counts tokens, and {} trains on none: give a model of sequences", pricing.model().name));
   const ClusterSpec& cluster = pricing.cluster();
   return {.devices = cluster.devices,
-          .nodes = (cluster.devices + cluster.devices_per_node - 1) / cluster.devices_per_node,
+          .nodes = node_count(cluster),
           .step = step_time(evaluation.simulation),
           .busy = to_seconds(mean_busy(evaluation.simulation)),
           .tokens = static_cast<double>(tokens_per_step(pricing.training())),
-          .operation = cluster.operation};
+          .operation = mean_operation(cluster)};
 }
 
 std::optional<Bill> bill_of(const BudgetedStep& step, double goodput, const BudgetLimits& limits) {

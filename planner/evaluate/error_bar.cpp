@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/cluster_sites.h"
 #include "schedules/forms/strict_json.h"
 
 namespace plumb { inline namespace planner {
@@ -74,7 +75,7 @@ ErrorTraits error_traits(const ModelSpec& model, const ClusterSpec& cluster, con
           .fp8 = is_quantized(training.precision),
           .experts = model.experts > 0,
           .devices = cluster.devices,
-          .device = cluster.device.name};
+          .device = site_count(cluster) == 1 ? cluster.device.name : cluster.name};
 }
 
 double log_scale_of(const ErrorScale& scale, const ErrorTraits& traits, bool seen_device) {

@@ -42,7 +42,7 @@ struct ErrorTraits {
   bool fp8 = false;
   bool experts = false;
   int devices = 1;
-  std::string device;  ///< DeviceSpec::name
+  std::string device;  ///< DeviceSpec::name; of several sites the cluster's, which no run has
 };
 
 ErrorTraits error_traits(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,

@@ -7,6 +7,8 @@
 #include "planner/evaluate/own_links_steps.h"
 #include "planner/evaluate/topology_links.h"
 #include "planner/price/layer/model_flops.h"
+#include "planner/spec/cluster_sites.h"
+#include "schedules/error.h"
 #include "schedules/limits.h"
 #include "simulator/steady_state.h"
 
@@ -69,7 +71,13 @@ Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced,
                     const EvaluationOptions& options) {
   Evaluation result = priced_evaluation(pricing, layout, std::move(priced));
   result.lowered = lowered_for(layout, order, buckets_by_stage(result.priced), options.receives);
-  const std::optional<NetworkOptions>& network = options.network;
+  std::optional<NetworkOptions> network = options.network;
+  if (network && site_count(pricing.cluster()) > 1) {
+    if (!is_plain(*network))
+      throw SpecError("faults and topologies are those of one network: name a cluster of one site");
+    network.reset();
+    result.why_private = "links of several sites are not shared: every transfer has its links to itself";
+  }
   NetworkSpec shared;
   if (network && network->topology) {
     result.costs =

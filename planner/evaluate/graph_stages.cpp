@@ -1,102 +1,29 @@
 #include "planner/evaluate/graph_stages.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/evaluate/pipeline_hops.h"
-#include "planner/partition/chain_partition.h"
+#include "planner/evaluate/stage_chain.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
 namespace {
 
-std::vector<int> ranks_by_part(const Schedule& schedule) {
-  std::vector<int> ranks;
-  for (const StagePlace& stage : schedule.stages) {
-    if (stage.model_part >= std::ssize(ranks)) ranks.resize(static_cast<std::size_t>(stage.model_part) + 1, -1);
-    if (ranks[stage.model_part] < 0) ranks[stage.model_part] = stage.rank;
-  }
-  return ranks;
-}
-
-double replica_share(double bytes, bool divided, int replicas) {
-  return divided ? bytes / replicas : bytes;
-}
-
-double state_bytes_per_parameter(const TrainingSpec& training, const Layout& layout) {
-  const auto optimizer = layout.offload.optimizer ? 0 : optimizer_bytes_per_parameter(training);
-  return replica_share(static_cast<double>(bytes_per_element(training.precision)), layout.zero >= 3,
-                       state_shards(layout)) +
-         replica_share(static_cast<double>(bytes_per_element(training.gradient_precision)), layout.zero >= 2,
-                       state_shards(layout)) +
-         replica_share(static_cast<double>(optimizer), layout.zero >= 1, state_shards(layout));
-}
-
-/// [node] what it keeps of a micro-batch; that of a block that is rebuilt stands at its first node.
-std::vector<double> activation_bytes(const Pricing& pricing, const Layout& layout) {
-  const std::vector<GraphNode>& nodes = pricing.graph()->nodes;
-  const std::vector<LayerFootprint> footprints = graph_footprints(
-      nodes, 0, static_cast<int>(nodes.size()), pricing.training(), layout.microbatch, layout.recompute);
-  std::vector<double> bytes(nodes.size(), 0);
-  std::size_t node = 0;
-  for (const LayerFootprint& footprint : footprints) {
-    bytes[node] = static_cast<double>(footprint.kept_bytes);
-    const int segment = nodes[node++].segment;
-    while (footprint.rebuilt_whole && node < nodes.size() && nodes[node].segment == segment) ++node;
-  }
-  return bytes;
-}
-
-Chain chain_of(Pricing& pricing, const Layout& layout) {
-  const GraphTables& graph = *pricing.graph();
-  const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, pricing.placements(layout).inner.front());
-  const std::vector<Pricing::LayerState>& states = pricing.layer_states(layout);
-  const double per_parameter = state_bytes_per_parameter(pricing.training(), layout);
-  const auto element_bytes = static_cast<double>(bytes_per_element(pricing.training().precision));
-  Chain chain{.activation_bytes = activation_bytes(pricing, layout)};
-  for (const int kind : graph.kind_of_node) {
-    const LayerPrice& price = prices[kind];
-    const Seconds rebuilt = layout.recompute == Recompute::kFull ? total(price.rebuild_full) : Seconds{0};
-    chain.seconds.push_back(total(price.forward) + rebuilt + total(price.input_grad) + total(price.weight_grad));
-    chain.state_bytes.push_back(per_parameter * static_cast<double>(states[kind].parameters));
-  }
-  for (const GraphCut& cut : graph.cuts)
-    chain.cut_bytes.push_back(static_cast<double>(cut.elements * layout.microbatch) * element_bytes);
-  return chain;
-}
-
-ChainLimits limits_of(Pricing& pricing, const Layout& layout, const std::vector<int>& ranks) {
-  const DeviceSpec& device = pricing.cluster().device;
-  const std::int64_t microbatches = microbatches_of(pricing.training(), layout);
-  const auto parts = static_cast<int>(ranks.size());
-  ChainLimits limits{.parts = parts,
-                     .bytes = static_cast<double>(device.memory_bytes - device.reserved_bytes) / layout.chunks};
-  for (int part = 0; part < parts; ++part) {
-    const std::int64_t most = layout.schedule == "gpipe" ? microbatches : parts - part;
-    limits.in_flight.push_back(static_cast<int>(std::min(microbatches, most)));
-  }
-  for (std::size_t part = 0; part + 1 < ranks.size(); ++part) {
-    const LinkCost link = ranks[part] == ranks[part + 1]
-                              ? LinkCost{}
-                              : pipeline_link(pricing.collectives(), grid_of(layout), ranks[part], ranks[part + 1],
-                                              pricing.cluster().devices_per_node);
-    limits.bytes_per_second.push_back(link.bytes_per_second);
-  }
-  return limits;
-}
-
-std::string note_on(const std::vector<int>& split, const Chain& chain) {
+std::string note_on(const std::vector<int>& split, const StageChain& stages) {
+  const Chain& chain = stages.chain;
   Seconds slowest{0}, all{0};
   std::size_t node = 0;
-  for (const int count : split) {
+  for (std::size_t part = 0; part < split.size(); ++part) {
     Seconds time{0};
-    for (int i = 0; i < count; ++i) time += chain.seconds[node++];
+    for (int i = 0; i < split[part]; ++i) time += chain.seconds[node++];
+    time *= stages.limits.slowness_of(part);
     slowest = std::max(slowest, time);
     all += time;
   }
@@ -118,7 +45,7 @@ void require_whole(const std::vector<int>& split, std::size_t parts, std::size_t
 }  // namespace
 
 Partition graph_partition(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
-  const std::vector<int> ranks = ranks_by_part(schedule);
+  const std::vector<int> ranks = ranks_by_part(schedule.stages);
   const std::size_t nodes = pricing.graph()->nodes.size();
   if (!layout.split.empty()) {
     require_whole(layout.split, ranks.size(), nodes);
@@ -129,14 +56,10 @@ Partition graph_partition(Pricing& pricing, const Layout& layout, const Schedule
         fmt::format("{} stages cannot share {} nodes: use fewer pipeline ranks or chunks", ranks.size(), nodes));
   }
   if (ranks.size() == 1) return {.split = {static_cast<int>(nodes)}};
-  const Chain chain = chain_of(pricing, layout);
-  ChainLimits limits = limits_of(pricing, layout, ranks);
-  std::optional<std::vector<int>> split = chain_partition(chain, limits);
-  if (!split) {
-    limits.bytes = std::numeric_limits<double>::infinity();
-    split = chain_partition(chain, limits);
-  }
-  return {.split = *split, .notes = {note_on(*split, chain)}};
+  const StageChain stages = stage_chain(pricing, layout, schedule.stages);
+  std::vector<int> split = fastest_split(stages);
+  std::string note = note_on(split, stages);
+  return {.split = std::move(split), .notes = {std::move(note)}};
 }
 
 std::vector<int> first_nodes(const std::vector<int>& split) {
@@ -169,10 +92,10 @@ std::pair<std::int64_t, std::int64_t> graph_message_bytes(const GraphTables& gra
   return {graph.cuts[first[part + 1]].elements * bytes, graph.cuts[first[part]].gradient_elements * bytes};
 }
 
-std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const ProcessGrid& grid, const Schedule& schedule,
+std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const Layout& layout, const Schedule& schedule,
                                           const std::vector<int>& split, int part) {
   const std::vector<GraphNode>& nodes = pricing.graph()->nodes;
-  const std::vector<int> first = first_nodes(split), ranks = ranks_by_part(schedule);
+  const std::vector<int> first = first_nodes(split), ranks = ranks_by_part(schedule.stages);
   std::map<int, std::set<int>> users;  // by the node that owns the table
   std::set<int> used_here;
   const auto uses = [&](int owner, int node) {
@@ -189,8 +112,7 @@ std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const ProcessG
   for (const int owner : used_here) {
     const std::set<int>& group = users[owner];
     if (group.size() < 2) continue;
-    const LinkCost link =
-        pipeline_link(pricing.collectives(), grid, *group.begin(), *group.rbegin(), pricing.cluster().devices_per_node);
+    const LinkCost link = pricing.hop(layout, *group.begin(), *group.rbegin());
     const auto members = static_cast<int>(group.size());
     const std::int64_t bytes =
         element_count(nodes[owner].parameters.front()) * bytes_per_element(pricing.training().gradient_precision);

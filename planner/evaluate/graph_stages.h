@@ -11,9 +11,7 @@
 
 namespace plumb { inline namespace planner {
 
-/// Returns the layout's own split, or the one whose slowest stage is fastest among the splits that fit the devices
-/// (among all where none fits). A split counts nodes. Memory counts the micro-batches in flight under 1F1B, and all of
-/// them under GPipe. Throws SpecError if a split of the user's does not give every part a node, or all nodes to some
+/// Returns the layout's own split, or the fastest (evaluate/stage_chain.h). A split counts nodes. Throws SpecError if a split of the user's does not give every part a node, or all nodes to some
 /// part.
 Partition graph_partition(Pricing& pricing, const Layout& layout, const Schedule& schedule);
 
@@ -34,7 +32,7 @@ std::pair<std::int64_t, std::int64_t> graph_message_bytes(const GraphTables& gra
                                                           int part, std::int64_t bytes);
 
 /// Sums of the gradients of tables that nodes of this part share with nodes on other ranks, once a step.
-std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const ProcessGrid& grid, const Schedule& schedule,
+std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const Layout& layout, const Schedule& schedule,
                                           const std::vector<int>& split, int part);
 
 }}  // namespace plumb::planner

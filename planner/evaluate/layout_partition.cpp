@@ -6,22 +6,19 @@
 #include <fmt/format.h>
 
 #include "planner/evaluate/graph_stages.h"
+#include "planner/evaluate/stage_chain.h"
 #include "planner/evaluate/stage_passes.h"
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/framework_split.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
 namespace {
 
-Seconds steady_cost(const LayerPrice& price, Recompute recompute) {
-  return total(price.forward) + total(rebuild_price(price, recompute)) + total(price.input_grad) +
-         total(price.weight_grad);
-}
-
 LayerLoads layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& prices, Recompute recompute) {
   const std::vector<int>& kinds = pricing.kind_of_layer();
   std::vector<Seconds> steady;
-  for (const LayerPrice& price : prices) steady.push_back(steady_cost(price, recompute));
+  for (const LayerPrice& price : prices) steady.push_back(steady_seconds(price, recompute));
   LayerLoads weights{.embedding = steady[kinds.front()], .head = steady[kinds.back()]};
   for (std::size_t layer = 1; layer + 1 < kinds.size(); ++layer) weights.transformer += steady[kinds[layer]];
   weights.transformer /= static_cast<double>(kinds.size() - 2);
@@ -50,7 +47,8 @@ Partition layout_partition(Pricing& pricing, const Layout& layout, const Schedul
   return balanced_split(pricing, layout, schedule.stages);
 }
 
-const Partition& balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages) {
+Partition balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages) {
+  if (site_count(pricing.cluster()) > 1) return {.split = fastest_split(stage_chain(pricing, layout, stages))};
   const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, pricing.placements(layout).inner.front());
   // The other layers decide where each stage rebuilds as many.
   const Recompute weighed = layout.recompute_layers > 0 ? Recompute::kNone : layout.recompute;

@@ -14,8 +14,8 @@ namespace plumb { inline namespace planner {
 /// fit model and schedule.
 Partition layout_partition(Pricing& pricing, const Layout& layout, const Schedule& schedule, int parts);
 
-/// Returns the split that costs balance (partition/balanced_partition.h), whatever the rule of the layout's stack.
-/// `stages` are those of its order. The model has a layer for each part.
-const Partition& balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages);
+/// Returns the split that costs balance (partition/balanced_partition.h; on several sites evaluate/stage_chain.h),
+/// whatever the rule of the layout's stack. `stages` are those of its order. The model has a layer for each part.
+Partition balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages);
 
 }}  // namespace plumb::planner

@@ -7,6 +7,7 @@
 #include "planner/evaluate/graph_stages.h"
 #include "planner/evaluate/layout_partition.h"
 #include "planner/evaluate/stage_price.h"
+#include "planner/spec/cluster_sites.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -26,14 +27,21 @@ std::vector<Value> by_stage(const std::vector<Value>& by_kind, const std::vector
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order) {
   Partition partition = layout_partition(pricing, layout, schedule, order.parts);
   PricedLayout priced{.split = std::move(partition.split), .notes = std::move(partition.notes)};
-  StagePricer pricer(pricing, layout, schedule, order, priced.split);
+  const ClusterSpec& cluster = pricing.cluster();
+  std::vector<StagePricer> sites;
+  for (int site = 0; site < site_count(cluster); ++site)
+    sites.emplace_back(pricing.on_site(site), layout, schedule, order, priced.split);
+  const auto site_of = [&](const StagePlace& stage) { return site_of_rank(cluster, layout, stage.rank); };
   std::vector<const StagePlace*> kinds;
   priced.kind_of_stage.reserve(schedule.stages.size());
   constexpr std::size_t kUsualKinds = 8;  // ends, and stages on ranks whose groups are placed differently
   priced.kinds.stages.reserve(std::min(kUsualKinds, schedule.stages.size()));
   for (const StagePlace& stage : schedule.stages) {
+    const int site = site_of(stage);
+    StagePricer& pricer = sites[static_cast<std::size_t>(site)];
     const auto twin =
-        std::ranges::find_if(kinds, [&](const StagePlace* other) { return pricer.alike(stage, *other); }) -
+        std::ranges::find_if(
+            kinds, [&](const StagePlace* other) { return site_of(*other) == site && pricer.alike(stage, *other); }) -
         kinds.begin();
     priced.kind_of_stage.push_back(static_cast<int>(twin));
     if (twin < std::ssize(kinds)) continue;
@@ -45,7 +53,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   }
   priced.links.reserve(order.hops.size());
   for (const auto& [source, destination] : order.hops)
-    priced.links.push_back({source, destination, pricer.link(source, destination)});
+    priced.links.push_back({source, destination, pricing.hop(layout, source, destination)});
   return priced;
 }
 

@@ -28,6 +28,11 @@ const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute) {
   return recompute == Recompute::kSelective ? price.rebuild_selective : kNothing;
 }
 
+Seconds steady_seconds(const LayerPrice& price, Recompute recompute) {
+  return total(price.forward) + total(rebuild_price(price, recompute)) + total(price.input_grad) +
+         total(price.weight_grad);
+}
+
 std::vector<Recompute> recomputation_by_layer(const Layout& layout, const std::vector<Layer>& layers) {
   std::vector<Recompute> recomputed(layers.size(), layout.recompute);
   if (layout.recompute_layers == 0) return recomputed;

@@ -22,6 +22,9 @@ struct KindCount {
 /// Returns the part of a layer that this recomputation repeats.
 const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute);
 
+/// Returns the time of a layer in a steady pipeline: one micro-batch's forward and backward.
+Seconds steady_seconds(const LayerPrice& price, Recompute recompute);
+
 /// Returns what each of a stage's layers rebuilds: Layout::recompute, or nothing behind its recompute_layers.
 std::vector<Recompute> recomputation_by_layer(const Layout& layout, const std::vector<Layer>& layers);
 

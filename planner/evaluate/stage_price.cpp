@@ -64,7 +64,6 @@ StagePricer::StagePricer(Pricing& pricing, const Layout& layout, const Schedule&
       layout_(layout),
       schedule_(schedule),
       split_(split),
-      grid_(grid_of(layout)),
       backward_{.split = order.has(Op::kInputGrad), .recompute_actions = order.has(Op::kRecompute)},
       evicts_(order.has(Op::kEvict)),
       in_buckets_(reduces_in_buckets(layout, order)),
@@ -85,10 +84,6 @@ bool StagePricer::alike(const StagePlace& one, const StagePlace& other) const {
          groups_.inner[one.rank] == groups_.inner[other.rank] &&
          groups_.replicas[one.rank] == groups_.replicas[other.rank] &&
          groups_.expert_replicas[one.rank] == groups_.expert_replicas[other.rank];
-}
-
-LinkCost StagePricer::link(int source, int destination) const {
-  return pipeline_link(pricing_.collectives(), grid_, source, destination, pricing_.cluster().devices_per_node);
 }
 
 /// The tables of neighbours with alike groups are the same: they are looked up once.
@@ -178,9 +173,9 @@ void StagePricer::price_step(StageCosts& costs, const StagePlace& stage, const R
                              const StagePasses& passes) const {
   std::vector<Segment> step;
   if (pricing_.graph() != nullptr)
-    step = graph_tied_reduction(pricing_, grid_, schedule_, split_, stage.model_part);
+    step = graph_tied_reduction(pricing_, layout_, schedule_, split_, stage.model_part);
   else if (!is_inner(stage))
-    step = tied_reduction(pricing_, grid_, first_rank_, last_rank_);
+    step = tied_reduction(pricing_, layout_, first_rank_, last_rank_);
   Seconds update{0};
   for (const auto& [kind, count] : counts_) update += count * state_of(kind).optimizer;
   if (layout_.offload.optimizer) update = offloaded(held, total(passes.backward));
@@ -205,7 +200,7 @@ void StagePricer::price_moves(StageCosts& costs, const StagePlace& stage) const 
     price(Op::kOffload, Op::kReload, host_move_time(pricing_.cluster(), costs.memory.forward_bytes));
   const int partner = layout_.pipeline - 1 - stage.rank;
   if (!evicts_ || partner == stage.rank) return;
-  const LinkCost to_partner = link(stage.rank, partner);
+  const LinkCost to_partner = pricing_.hop(layout_, stage.rank, partner);
   price(Op::kEvict, Op::kLoad,
         to_partner.latency + Seconds{static_cast<double>(costs.memory.forward_bytes) / to_partner.bytes_per_second});
 }

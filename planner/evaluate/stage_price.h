@@ -19,7 +19,6 @@
 #include "planner/price/pricing.h"
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
-#include "schedules/process_grid.h"
 #include "schedules/schedule.h"
 
 namespace plumb { inline namespace planner {
@@ -32,7 +31,7 @@ struct StagePrice {
 
 class StagePricer {
  public:
-  /// All must outlive it. `split` has the layers of each part.
+  /// All must outlive it. `split` has the layers of each part. `pricing` is that of the stages' site.
   StagePricer(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order,
               const std::vector<int>& split);
 
@@ -40,9 +39,6 @@ class StagePricer {
   bool alike(const StagePlace& one, const StagePlace& other) const;
 
   StagePrice price(const StagePlace& stage);
-
-  /// Returns the link between two pipeline ranks.
-  LinkCost link(int source, int destination) const;
 
  private:
   bool is_inner(const StagePlace& stage) const { return stage.model_part > 0 && stage.model_part < last_part_; }
@@ -61,7 +57,6 @@ class StagePricer {
   const Layout& layout_;
   const Schedule& schedule_;
   const std::vector<int>& split_;
-  ProcessGrid grid_;
   BackwardForm backward_;
   bool evicts_ = false;  // BPipe's schedules
   bool in_buckets_ = false;

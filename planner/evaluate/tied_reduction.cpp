@@ -6,14 +6,12 @@
 
 namespace plumb { inline namespace planner {
 
-std::vector<Segment> tied_reduction(const Pricing& pricing, const ProcessGrid& grid, int first_rank, int last_rank) {
+std::vector<Segment> tied_reduction(const Pricing& pricing, const Layout& layout, int first_rank, int last_rank) {
   const ModelSpec& model = pricing.model();
   if (!model.tied_embeddings || first_rank == last_rank) return {};
-  const LinkCost link =
-      pipeline_link(pricing.collectives(), grid, first_rank, last_rank, pricing.cluster().devices_per_node);
-  const std::int64_t rows = share(std::get<HeadLayer>(pricing.layers().back()).vocab, grid.tensor);
+  const std::int64_t rows = share(std::get<HeadLayer>(pricing.layers().back()).vocab, layout.tensor);
   const std::int64_t bytes = rows * model.hidden * bytes_per_element(pricing.training().gradient_precision);
-  const CollectivePrices over_link{.node = link};
+  const CollectivePrices over_link{.node = pricing.hop(layout, first_rank, last_rank)};
   const Seconds time =
       collective_time(over_link, {.ranks = 2, .nodes = 1, .ranks_per_node = 2}, CollectiveKind::kAllReduce, bytes);
   return {{.kind = Segment::Kind::kCollective,

@@ -7,6 +7,7 @@
 
 #include "planner/evaluate/pipeline_hops.h"
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -14,6 +15,8 @@ namespace {
 
 void require_meshes(const Pricing& pricing, const Layout& layout, const std::vector<RankMesh>& meshes) {
   if (pricing.graph() != nullptr) throw SpecError("meshes of different shape: layer graphs have none, leave them out");
+  if (site_count(pricing.cluster()) > 1)
+    throw SpecError("meshes of different shape lie on one site: give a cluster of equal devices");
   if (pricing.model().experts > 0)
     throw SpecError("meshes of different shape: mixtures of experts do not go over them, give all stages one");
   if (static_cast<int>(meshes.size()) != layout.pipeline) {
@@ -98,8 +101,7 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
       return handover.source == source && handover.destination == destination;
     });
     if (told != result.handovers.end()) continue;
-    const LinkCost link =
-        pipeline_link(pricing.collectives(), grid_of(to), source, destination, pricing.cluster().devices_per_node);
+    const LinkCost link = pricing.hop(to, source, destination);
     const GroupPlacement gather = pricing.placements(to).inner[static_cast<std::size_t>(destination)].tensor;
     const TensorMesh sending = tensor_mesh(from, layout.data), receiving = tensor_mesh(to, layout.data);
     const ReshardingPrice chosen =

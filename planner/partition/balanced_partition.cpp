@@ -12,21 +12,6 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-int part_count(const std::vector<StagePlace>& stages) {
-  int parts = 1;
-  for (const StagePlace& stage : stages) parts = std::max(parts, stage.model_part + 1);
-  return parts;
-}
-
-/// Returns [model part] the rank of the part's first copy.
-std::vector<int> rank_of_part(const std::vector<StagePlace>& stages, int parts) {
-  std::vector<int> ranks(static_cast<std::size_t>(parts), -1);
-  for (const StagePlace& stage : stages) {
-    if (ranks[stage.model_part] < 0) ranks[stage.model_part] = stage.rank;
-  }
-  return ranks;
-}
-
 Seconds part_cost(const LayerLoads& weights, const std::vector<int>& split, std::size_t part) {
   Seconds cost = split[part] * weights.transformer;
   if (part == 0) cost += weights.embedding;
@@ -81,6 +66,16 @@ std::vector<int> greedy_split(int layers, const LayerLoads& weights, const std::
 
 }  // namespace
 
+std::vector<int> ranks_by_part(const std::vector<StagePlace>& stages) {
+  std::vector<int> ranks;
+  for (const StagePlace& stage : stages) {
+    const auto part = static_cast<std::size_t>(stage.model_part);
+    if (part >= ranks.size()) ranks.resize(part + 1, -1);
+    if (ranks[part] < 0) ranks[part] = stage.rank;
+  }
+  return ranks;
+}
+
 std::string runs_text(const std::vector<int>& split) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < split.size();) {
@@ -93,7 +88,8 @@ std::string runs_text(const std::vector<int>& split) {
 }
 
 Partition balanced_partition(int transformer_layers, const LayerLoads& weights, const std::vector<StagePlace>& stages) {
-  const int parts = part_count(stages);
+  const std::vector<int> ranks = ranks_by_part(stages);
+  const auto parts = static_cast<int>(ranks.size());
   assert(!stages.empty() && transformer_layers >= parts);
   constexpr double kWorthwhile = 0.99;
   if (transformer_layers % parts == 0) {
@@ -102,7 +98,7 @@ Partition balanced_partition(int transformer_layers, const LayerLoads& weights, 
     constexpr double kRounding = 1e-9;
     if (mean * (1 - kRounding) >= kWorthwhile * slowest_part(weights, even)) return {.split = std::move(even)};
   }
-  const std::vector<int> balanced = greedy_split(transformer_layers, weights, rank_of_part(stages, parts));
+  const std::vector<int> balanced = greedy_split(transformer_layers, weights, ranks);
   const Seconds best = slowest_part(weights, balanced);
   if (transformer_layers % parts == 0) {
     const std::vector<int> even(static_cast<std::size_t>(parts), transformer_layers / parts);

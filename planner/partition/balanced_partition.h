@@ -32,6 +32,9 @@ struct Partition {
 /// layer.
 Partition balanced_partition(int transformer_layers, const LayerLoads& weights, const std::vector<StagePlace>& stages);
 
+/// [model part] the rank of the part's first copy.
+std::vector<int> ranks_by_part(const std::vector<StagePlace>& stages);
+
 /// Returns the split as text, each run of equal numbers written once: "8x2,7x3".
 std::string runs_text(const std::vector<int>& split);
 

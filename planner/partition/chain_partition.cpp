@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -45,8 +46,10 @@ class Partitioner {
   };
 
   bool fits(int part, int begin, int end) const {
+    if (limits_.bytes.empty()) return true;
     const int held = limits_.in_flight.empty() ? 1 : limits_.in_flight[static_cast<std::size_t>(part)];
-    return state_[end] - state_[begin] + held * (activation_[end] - activation_[begin]) <= limits_.bytes;
+    return state_[end] - state_[begin] + held * (activation_[end] - activation_[begin]) <=
+           limits_.bytes[static_cast<std::size_t>(part)];
   }
 
   double message(int part, int begin) const {
@@ -62,9 +65,10 @@ class Partitioner {
     const std::vector<double> never(static_cast<std::size_t>(nodes_) + 1, kNoCut);
     Table best{.value = {parts, never}, .begin = {parts, std::vector<int>(never.size(), 0)}};
     for (int part = 0; part < limits_.parts; ++part) {
+      const double slowness = limits_.slowness_of(static_cast<std::size_t>(part));
       for (int end = part + 1; end <= nodes_ - (limits_.parts - 1 - part); ++end) {
         for (int begin = end - 1; begin >= part; --begin) {
-          const double stage = time_[end] - time_[begin];
+          const double stage = (time_[end] - time_[begin]) * slowness;
           if (stage > limit || !fits(part, begin, end)) break;
           if (limit == kNoCut && stage >= best.value[part][end]) break;  // no earlier begin can be faster
           if (part == 0 && begin > 0) continue;

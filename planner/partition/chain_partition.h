@@ -7,7 +7,6 @@
 // flight.
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -25,9 +24,12 @@ struct Chain {
 
 struct ChainLimits {
   int parts = 1;
-  std::vector<int> in_flight;  ///< [part] micro-batches whose activations the part holds; empty: one
-  double bytes = std::numeric_limits<double>::infinity();
+  std::vector<int> in_flight;            ///< [part] micro-batches whose activations the part holds; empty: one
+  std::vector<double> bytes;             ///< [part] memory; empty: it is not limited
+  std::vector<double> slowness;          ///< [part] factor on the time of its nodes; empty: 1
   std::vector<double> bytes_per_second;  ///< [boundary] rate of its link; empty: messages take no time
+
+  double slowness_of(std::size_t part) const { return slowness.empty() ? 1 : slowness[part]; }
 };
 
 /// Returns the number of nodes of each part, 1 or more; nothing if no partition fits the memory. Asserts that there are

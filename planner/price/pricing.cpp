@@ -10,6 +10,7 @@
 #include "planner/price/layer/graph_price.h"
 #include "planner/price/layer/model_flops.h"
 #include "planner/price/mtp_modules.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -55,8 +56,19 @@ std::array<std::int64_t, 8> memory_key(const Layout& layout) {
 
 Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                  StackLibrary assumable)
+    : Pricing(model, cluster.further_sites.empty() ? cluster : all_on_site(cluster, 0), training, assumable, cluster) {
+  if (cluster.further_sites.empty()) return;
+  cluster_ = cluster;
+  for (int site = 0; site < site_count(cluster); ++site)
+    sites_.push_back(std::unique_ptr<Pricing>(
+        new Pricing(model, all_on_site(cluster, site), training, assumable, cluster)));  // the constructor is private
+}
+
+Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                 StackLibrary assumable, const ClusterSpec& whole)
     : model_(model),
       cluster_(cluster),
+      whole_cluster_(whole),
       training_(training),
       assumable_(std::move(assumable)),
       graph_(graph_tables(model, training)),
@@ -68,7 +80,7 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
         fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
                     model.name, model.positions, training.sequence, model.positions));
   }
-  if (!training_.stack && !assumable_.empty() && assumed_stack(model_, cluster_, {})) {
+  if (!training_.stack && !assumable_.empty() && assumed_stack(model_, whole_cluster_, {})) {
     training_.stack_assumed = "by layout, model and device";
   }
   if (!model.graph) layers_ = model_layers(model, is_of_own_executor(training_) ? kOwnVocabMultiple : 1);
@@ -82,7 +94,7 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
 const StackSpec* Pricing::stack_of(const Layout& layout) const {
   if (training_.stack) return &*training_.stack;
   if (is_of_own_executor(training_)) return nullptr;
-  return &assumable_.find(assumed_stack(model_, cluster_, layout)->name)->second;
+  return &assumable_.find(assumed_stack(model_, whole_cluster_, layout)->name)->second;
 }
 
 double Pricing::memory_headroom(const Layout& layout) const {
@@ -92,7 +104,7 @@ double Pricing::memory_headroom(const Layout& layout) const {
 
 int Pricing::stack_key(const Layout& layout) const {
   if (training_.stack || is_of_own_executor(training_)) return 0;
-  const auto assumed = assumable_.find(assumed_stack(model_, cluster_, layout)->name);
+  const auto assumed = assumable_.find(assumed_stack(model_, whole_cluster_, layout)->name);
   return static_cast<int>(std::distance(assumable_.begin(), assumed));
 }
 
@@ -100,8 +112,17 @@ TrainingSpec Pricing::training_in(const Layout& layout) const {
   TrainingSpec training = training_;
   if (training_.stack || is_of_own_executor(training_)) return training;
   training.stack = *stack_of(layout);
-  training.stack_assumed = assumed_stack(model_, cluster_, layout)->because;
+  training.stack_assumed = assumed_stack(model_, whole_cluster_, layout)->because;
   return training;
+}
+
+LinkCost Pricing::hop(const Layout& layout, int source_rank, int destination_rank) const {
+  const int from = site_of_rank(whole_cluster_, layout, source_rank);
+  const int to = site_of_rank(whole_cluster_, layout, destination_rank);
+  if (from != to) return site_link(whole_cluster_, from, to, layout.data * layout.tensor * layout.context);
+  const Pricing& site = sites_.empty() ? *this : *sites_[static_cast<std::size_t>(from)];
+  return pipeline_link(site.collectives_, grid_of(layout), source_rank, destination_rank,
+                       site.cluster_.devices_per_node);
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {

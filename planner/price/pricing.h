@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -36,7 +37,8 @@ struct GraphTables {
   bool runs = false;           ///< the executor runs the graph
 };
 
-/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions. The
+/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions. A
+/// cluster of several sites has prices for each, which on_site() returns; its own are those of the first. The
 /// constructor throws SpecError like kernel_prices and collective_prices, and also if a sequence has more tokens than
 /// the model has learned positions, or if the training gives a sequence to a graph whose samples are no sequences.
 class Pricing {
@@ -48,6 +50,13 @@ class Pricing {
 
   const ModelSpec& model() const { return model_; }
   const ClusterSpec& cluster() const { return cluster_; }
+
+  /// Returns the prices as if all devices stood on that site (spec/cluster_sites.h).
+  Pricing& on_site(int site) { return sites_.empty() ? *this : *sites_[static_cast<std::size_t>(site)]; }
+
+  /// Returns the link of the slowest transfer between the devices of two pipeline ranks.
+  LinkCost hop(const Layout& layout, int source_rank, int destination_rank) const;
+
   /// The training as it was asked for, or with `stack_assumed` where the stack depends on the layout.
   const TrainingSpec& training() const { return training_; }
   const StackLibrary& assumable() const { return assumable_; }
@@ -134,6 +143,10 @@ class Pricing {
   const std::vector<FrameworkFootprint>& framework_footprints(const Layout& layout);
 
  private:
+  /// Without further sites; `whole` decides which stack is assumed.
+  Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training, StackLibrary assumable,
+          const ClusterSpec& whole);
+
   /// Returns a number that differs for each stack that layouts may have.
   int stack_key(const Layout& layout) const;
   Placements placements_of(const Layout& layout) const;
@@ -158,6 +171,7 @@ class Pricing {
 
   ModelSpec model_;
   ClusterSpec cluster_;
+  ClusterSpec whole_cluster_;  ///< of a site's prices
   TrainingSpec training_;
   StackLibrary assumable_;
   std::vector<Layer> layers_;
@@ -178,6 +192,7 @@ class Pricing {
   Memo<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
   Memo<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
   Memo<std::pair<int, MemoryKey>, std::vector<FrameworkFootprint>> framework_footprints_;
+  std::vector<std::unique_ptr<Pricing>> sites_;  ///< empty: there is one
 };
 
 }}  // namespace plumb::planner

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/spec/cluster_sites.h"
 #include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
@@ -152,6 +153,20 @@ std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>&
   return MemoryShortfall{.rank = static_cast<int>(largest - peak_bytes.begin()),
                          .missing_bytes = *largest - available,
                          .available_bytes = available};
+}
+
+std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const ClusterSpec& cluster,
+                                                const Layout& layout, double headroom) {
+  if (site_count(cluster) == 1) return memory_shortfall(peak_bytes, cluster.device, headroom);
+  std::optional<MemoryShortfall> worst;
+  for (std::size_t rank = 0; rank < peak_bytes.size(); ++rank) {
+    const DeviceSpec& device = device_of_rank(cluster, layout, static_cast<int>(rank));
+    auto lacks = memory_shortfall({peak_bytes[rank]}, device, headroom);
+    if (!lacks || (worst && worst->missing_bytes >= lacks->missing_bytes)) continue;
+    lacks->rank = static_cast<int>(rank);
+    worst = lacks;
+  }
+  return worst;
 }
 
 std::string to_text(const MemoryShortfall& shortfall) {

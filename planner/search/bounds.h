@@ -12,6 +12,7 @@
 
 #include "planner/search/held_order.h"
 #include "planner/spec/cluster_spec.h"
+#include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "schedules/time.h"
@@ -63,6 +64,10 @@ struct MemoryShortfall {
 /// besides; nothing if all fit.
 std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device,
                                                 double headroom = 0);
+
+/// Returns the same of a layout's pipeline ranks, each of which has its site's device.
+std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const ClusterSpec& cluster,
+                                                const Layout& layout, double headroom = 0);
 
 /// "rank 0 lacks 3.2 GiB of the 79.9 GiB that a device has".
 std::string to_text(const MemoryShortfall& shortfall);

@@ -9,6 +9,7 @@
 
 #include "planner/evaluate/host_offload.h"
 #include "planner/search/memory_bound.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/limits.h"
@@ -215,7 +216,7 @@ bool Candidates::cannot_fit(Layout core, const Offload& offload) {
   core.offload = offload;
   const std::int64_t peak = least_peak_bytes(pricing_, core, *skeletons_.find(core));
   return (peak_limit_ && peak >= *peak_limit_) ||
-         memory_shortfall({peak}, pricing_.cluster().device, pricing_.memory_headroom(core)).has_value();
+         memory_shortfall({peak}, largest_device(pricing_.cluster()), pricing_.memory_headroom(core)).has_value();
 }
 
 /// The group of micro-batches orders the same stages: it changes neither their prices nor the bound.
@@ -250,7 +251,7 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   if (candidate.known == Known::kStages) {
     const PricedLayout priced = advisor_.price(layout);
     const std::vector<std::int64_t> peaks = advisor_.held_bytes(layout, priced);
-    if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster().device, pricing_.memory_headroom(layout))) {
+    if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout))) {
       Learned learned{.candidate = candidate, .out = Out{.shortfall = shortfall}};
       learned.candidate.peak_bytes = std::ranges::max(peaks);
       return learned;
@@ -264,7 +265,7 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   Learned learned{.candidate = candidate, .evaluation = on_shared_links(layout)};
   const Evaluation& evaluation = *learned.evaluation;
   learned.candidate.peak_bytes = std::ranges::max(evaluation.simulation.peak_memory_bytes);
-  if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, pricing_.cluster().device,
+  if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, pricing_.cluster(), layout,
                                               pricing_.memory_headroom(layout)))
     return {.candidate = learned.candidate, .out = Out{.shortfall = shortfall}};
   if (auto reason = host_conflict(evaluation))

@@ -51,6 +51,8 @@ std::vector<ClusterFigure> figures_of(const ClusterSpec& cluster, bool offloads)
 
 ClusterSpec with_figure(ClusterSpec cluster, const ClusterFigure& figure, double factor) {
   figure.scale(cluster, factor);
+  for (ClusterSpec& site : cluster.further_sites)
+    if (figure.value(site) > 0) figure.scale(site, factor);
   return cluster;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 /// The evaluation of a layout that cannot exist; nothing if it can.
 std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
-  const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout);
+  const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster, plan.layout);
   if (!conflict) return std::nullopt;
   return Evaluation{
       .layout = plan.layout, .infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict), .exists = false};
@@ -23,7 +23,7 @@ std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
 
 /// Returns why the layout does not fit devices and hosts; empty if it does.
 std::string why_too_large(Pricing& pricing, const Plan& plan, const Evaluation& evaluation) {
-  if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, plan.cluster.device)) {
+  if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, plan.cluster, plan.layout)) {
     FitAdvisor advisor(pricing, {});
     return fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
   }

@@ -11,6 +11,7 @@
 #include "planner/evaluate/layout_order.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/stack_conflict.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
 
@@ -104,6 +105,7 @@ Closest closest_layout(Pricing& pricing, const LayoutSpace& space) {
 
 std::optional<std::string> more_devices(const Pricing& pricing, const LayoutSpace& space) {
   const ClusterSpec& cluster = pricing.cluster();
+  if (site_count(cluster) > 1) return std::nullopt;
   constexpr int kLargestFactor = 1024;
   LayoutSpace free = space;
   free.data = {};
@@ -153,7 +155,7 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
-  return memory_shortfall(held_bytes(layout, priced), pricing_.cluster().device, pricing_.memory_headroom(layout));
+  return memory_shortfall(held_bytes(layout, priced), pricing_.cluster(), layout, pricing_.memory_headroom(layout));
 }
 
 std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const PricedLayout& priced) {
@@ -165,7 +167,7 @@ std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const Pri
 
 bool FitAdvisor::fits(const Layout& layout) {
   if (!holds(space_, layout)) return false;
-  if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout)) return false;
+  if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster(), layout)) return false;
   return !closed_by_stack(pricing_, space_, layout) && !shortfall_of(layout);
 }
 
@@ -196,7 +198,7 @@ std::string FitAdvisor::other_layout_or_cluster() {
   const Closest closest = closest_layout(pricing_, space_);
   if (closest.layout && !closest.shortfall) return to_text(*closest.layout) + " fits";
   std::string remedy;
-  if (closest.layout) {
+  if (closest.layout && site_count(pricing_.cluster()) == 1) {
     const double needed =
         static_cast<double>(pricing_.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
     remedy =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/spec/cluster_sites.h"
 #include "schedules/generators/catalogue.h"
 
 namespace plumb { inline namespace planner {
@@ -203,7 +204,7 @@ std::vector<int> LayoutChoices::shard(const Layout& core) const {
   const int replicas = core.data * core.context;
   std::vector<int> groups = divisors(replicas);
   const int of_experts = core.expert * core.expert_tensor;
-  const int node = pricing_.cluster().devices_per_node;
+  const int node = smallest_node(pricing_.cluster());
   std::erase_if(groups, [&](int shard) {
     const std::int64_t ranks = std::int64_t{shard} * core.tensor;
     return shard == 1 || shard == replicas || ranks % of_experts != 0 || (!space_.wide && ranks > node);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/spec/cluster_sites.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/limits.h"
 
@@ -222,6 +223,12 @@ bool enters_at_both_ends(std::string_view schedule) {
 }
 
 }  // namespace
+
+std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training,
+                                           const ClusterSpec& cluster, const Layout& layout) {
+  if (auto conflict = layout_conflict(model, training, cluster.devices, layout)) return conflict;
+  return site_conflict(cluster, layout);
+}
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
                                            const Layout& layout) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
@@ -20,6 +21,10 @@ struct Rejection {
 /// devices: the degrees multiply to the devices, tensor parallelism divides heads, kv heads and feed-forward (the
 /// vocabulary is padded) and under sequence parallelism the sequence, there is a layer for each stage, the batch
 /// divides, a split fits, the schedule has at most 2^24 forwards and a micro-batch at most 2^28 tokens.
+std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training,
+                                           const ClusterSpec& cluster, const Layout& layout);
+
+/// Returns the same for that many devices of one site.
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
                                            const Layout& layout);
 

@@ -73,10 +73,10 @@ void LayoutTree::grow_families() {
 /// A conflict of the degrees alone is said once; the other keys follow.
 void LayoutTree::grow_family(Layout degrees) {
   const TrainingSpec& training = pricing_.training();
-  const int devices = pricing_.cluster().devices;
+  const ClusterSpec& cluster = pricing_.cluster();
   TrainingSpec whole_batch = training;  // that any dp divides
   whole_batch.global_batch = degrees.data;
-  if (auto reason = layout_conflict(pricing_.model(), whole_batch, devices, degrees)) {
+  if (auto reason = layout_conflict(pricing_.model(), whole_batch, cluster, degrees)) {
     families_.conflicts.push_back({{.data = degrees.data,
                                     .tensor = degrees.tensor,
                                     .pipeline = degrees.pipeline,
@@ -89,7 +89,7 @@ void LayoutTree::grow_family(Layout degrees) {
   if (training.global_batch % degrees.data != 0) {
     degrees.microbatch = space_.microbatch.named.empty() ? 1 : space_.microbatch.named.front();
     families_.conflicts.push_back({{.data = degrees.data, .microbatch = degrees.microbatch},
-                                   *layout_conflict(pricing_.model(), training, devices, degrees)});
+                                   *layout_conflict(pricing_.model(), training, cluster, degrees)});
     return;
   }
   if (auto closed = closed_by_keys(pricing_, space_, degrees, family_of(degrees))) {
@@ -109,7 +109,7 @@ Enumeration LayoutTree::schedules(const Layout& family) const {
     layout.schedule = std::move(choice.name);
     layout.chunks = choice.chunks;
     layout.split = named_split(space_, layout.pipeline * layout.chunks);
-    auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout);
+    auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster(), layout);
     if (!reason && skeletons_.find(layout) == nullptr) reason = skeletons_.why_none(layout);
     if (!reason) {
       ordered.layouts.push_back(layout);
@@ -216,7 +216,7 @@ int LayoutTree::fewest_rebuilt_layers(const Layout& core) const {
 
 /// Returns why the layout cannot exist or is not open; nothing if it is.
 std::optional<Rejection> LayoutTree::why_not(const Layout& layout) const {
-  auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout);
+  auto reason = layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster(), layout);
   if (!reason) return closed_by_stack(pricing_, space_, layout);
   LayoutRequest keys{.tensor = layout.tensor, .zero = layout.zero, .sequence_parallel = layout.sequence_parallel};
   if (pricing_.graph() != nullptr) keys.recompute = layout.recompute;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/evaluate/noisy_evaluation.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -14,10 +15,11 @@ SimTime mean_busy(const Simulation& simulation) {
 }
 
 SearchObjective least_cost(const ClusterSpec& cluster) {
-  if (!cluster.operation.usd_per_device_hour)
+  const OperatingSpec operation = mean_operation(cluster);
+  if (!operation.usd_per_device_hour)
     throw SpecError(fmt::format(
         "cluster {} has no price: give --price, or operation.usd_per_device_hour in a cluster's file", cluster.name));
-  const auto usd = [operation = cluster.operation, devices = cluster.devices](SimTime step) {
+  const auto usd = [operation, devices = cluster.devices](SimTime step) {
     return step_usd(operation, devices, to_seconds(step));
   };
   return {.value = [usd](const Evaluation& evaluation) { return usd(evaluation.simulation.makespan); },
@@ -25,11 +27,12 @@ SearchObjective least_cost(const ClusterSpec& cluster) {
 }
 
 SearchObjective least_energy(const ClusterSpec& cluster) {
-  if (!cluster.operation.busy_watts)
+  const OperatingSpec operation = mean_operation(cluster);
+  if (!operation.busy_watts)
     throw SpecError(fmt::format(
         "cluster {} has no powers: give --power, or operation.idle_w and operation.busy_w in a cluster's file",
         cluster.name));
-  const auto joules = [operation = cluster.operation, devices = cluster.devices](const LeastTimes& times) {
+  const auto joules = [operation, devices = cluster.devices](const LeastTimes& times) {
     return step_joules(operation, devices, to_seconds(times.step), to_seconds(times.busy));
   };
   return {.value =

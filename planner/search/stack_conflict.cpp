@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/framework_split.h"
 
 namespace plumb { inline namespace planner {
@@ -132,7 +133,7 @@ class BrokenRules {
 /// Returns the habit of a stack by which tensor groups stay inside a node, where the layout's do not.
 std::optional<Rejection> crosses_nodes(const Pricing& pricing, const LayoutSpace& space, const Layout& layout) {
   const StackSpec* stack = pricing.stack_of(layout);
-  const int node = pricing.cluster().devices_per_node;
+  const int node = smallest_node(pricing.cluster());
   if (stack == nullptr || stack->can.tensor_across_nodes || space.wide || !space.tensor.named.empty() ||
       layout.tensor <= node)
     return std::nullopt;

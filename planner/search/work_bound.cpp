@@ -4,6 +4,8 @@
 #include <cmath>
 #include <variant>
 
+#include "planner/spec/cluster_sites.h"
+
 namespace plumb { inline namespace planner {
 namespace {
 
@@ -22,6 +24,7 @@ WorkBounds::WorkBounds(Pricing& pricing) : pricing_(pricing) {
 }
 
 MicrobatchWork WorkBounds::work(const Layout& layout, int rebuilt) {
+  if (site_count(pricing_.cluster()) > 1) return {};
   const std::vector<InnerGroups>& groups = pricing_.placements(layout).inner;
   const bool alike = alike_.of(&groups, [&] {
     return std::ranges::all_of(groups, [&](const InnerGroups& other) { return other == groups.front(); });

@@ -36,7 +36,8 @@ class WorkBounds {
   explicit WorkBounds(Pricing& pricing);
 
   /// Returns the work of all layers, of which `rebuilt` are rebuilt where the layout's recompute_layers is above 0 (of
-  /// layers of several kinds, none); 0 where the groups of pipeline ranks are placed differently. The pass of a stage
+  /// layers of several kinds, none); 0 where the groups of pipeline ranks are placed differently, and on
+  /// several sites. The pass of a stage
   /// lasts a norm of its layers' times (StackSpec::host_sharpness), so that stages together last as long as one stage of
   /// all layers, or longer.
   MicrobatchWork work(const Layout& layout, int rebuilt = 0);

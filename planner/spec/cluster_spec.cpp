@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
@@ -274,10 +275,22 @@ std::string devices_conflict(const ClusterSpec& cluster, int devices) {
 }  // namespace
 
 int node_count(const ClusterSpec& cluster) {
-  return (cluster.devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
+  int own = cluster.devices, further = 0;
+  for (const ClusterSpec& site : cluster.further_sites) {
+    own -= site.devices;
+    further += node_count(site);
+  }
+  return (own + cluster.devices_per_node - 1) / cluster.devices_per_node + further;
 }
 
 ClusterSpec resize(ClusterSpec cluster, int devices) {
+  if (!cluster.further_sites.empty()) {
+    if (devices == cluster.devices) return cluster;
+    throw SpecError(
+        fmt::format("cluster {} has {} devices on several sites, not {}: give each site its own, as in "
+                    "h100:16+a100:8",
+                    cluster.name, cluster.devices, devices));
+  }
   const int domain = cluster.devices_per_node;
   if (domain > kLargestHost && devices > domain) {
     int share = domain;
@@ -326,8 +339,10 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place) {
   }
 }
 
-ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place) {
-  StrictObject object(json, place);
+namespace {
+
+/// `json` is the object's own.
+ClusterSpec read_cluster(StrictObject object, const nlohmann::json& json) {
   ClusterSpec cluster;
   cluster.name = object.text("name");
   cluster.note = object.text_or("note", "");
@@ -366,13 +381,33 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
   if (object.has("kernel_samples")) {
     for (StrictObject& sample : object.objects("kernel_samples")) cluster.samples.push_back(read_sample(sample));
   }
-  const int devices = count_or(object, "devices", cluster.devices_per_node);
-  if (const std::string conflict = devices_conflict(cluster, devices); !conflict.empty())
+  int further = 0;
+  if (object.has("further_sites")) {
+    std::size_t next = 0;
+    for (const StrictObject& site : object.objects("further_sites")) {
+      cluster.further_sites.push_back(read_cluster(site, json.at("further_sites").at(next++)));
+      further += cluster.further_sites.back().devices;
+    }
+  }
+  if (object.has("between_sites")) {
+    StrictObject between = object.object("between_sites");
+    cluster.between_sites = read_link(between);
+    between.finish();
+  }
+  const int devices = count_or(object, "devices", cluster.devices_per_node + further);
+  if (const std::string conflict = devices_conflict(cluster, devices - further); !conflict.empty())
     object.fail("devices", conflict);
   cluster.devices = devices;
   object.finish();
+  require_sites(cluster, object.place());
   collect_sources(json, "", cluster.sources);
   return cluster;
+}
+
+}  // namespace
+
+ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place) {
+  return read_cluster(StrictObject(json, place), json);
 }
 
 ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
@@ -411,6 +446,8 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
                                       {"busy_ranks", sample.busy_ranks}});
     if (sample.host > Seconds{0}) json["kernel_samples"].back()["host_s"] = sample.host.count();
   }
+  for (const ClusterSpec& site : cluster.further_sites) json["further_sites"].push_back(to_json(site));
+  if (cluster.between_sites) write_link(json["between_sites"], cluster, "between_sites", *cluster.between_sites);
   return json;
 }
 

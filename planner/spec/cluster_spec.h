@@ -106,6 +106,10 @@ struct ClusterSpec {
   std::vector<CollectiveTable> collective_tables;  ///< measured tables, which override the models
   std::vector<KernelSample> samples;               ///< measured times of kernels, which override the roofline
   std::map<std::string, std::string> sources;      ///< source of each figure by its dotted path ("device.memory_gib")
+  /// Devices of another kind or in another place, behind those of this one, which are then the others of `devices`
+  /// (spec/cluster_sites.h).
+  std::vector<ClusterSpec> further_sites;
+  std::optional<LinkSpec> between_sites;  ///< link that a site's devices share; nothing: the sites' networks are one
 };
 
 int node_count(const ClusterSpec& cluster);
@@ -115,7 +119,8 @@ inline constexpr int kLargestHost = 16;
 
 /// Returns the same machine with another number of devices. Of a domain of several hosts as many are taken as fill each
 /// alike, if that is half of it or more: 64 of 72 for 256. Throws SpecError unless `devices`
-/// is at most one node or fills its nodes, and where several nodes have no network to connect them.
+/// is at most one node or fills its nodes, where several nodes have no network to connect them, and for another number
+/// of devices on several sites.
 ClusterSpec resize(ClusterSpec cluster, int devices);
 
 /// A preset's name with a number of devices: "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Parsing throws
@@ -139,7 +144,8 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///    "pcie" or "mesh" (a link for each pair; the bandwidth is that of all links of a device)}, "network":
 ///    {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node", "nodes_per_leaf",
 ///    "oversubscription"}, "host": {...} (spec/host_spec.h), "operation": {...} (spec/operating_spec.h), "nccl": {...}
-///    and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...]}
+///    and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...], "further_sites": [{...}] and
+///    "between_sites": {"bandwidth_gb_per_s", "efficiency", "latency_us"} (spec/cluster_sites.h)}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);

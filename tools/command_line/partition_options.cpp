@@ -50,17 +50,6 @@ void add_partition(CLI::App& app, Chosen& chosen) {
   verb->add_flag("--use-fewer-machines", arguments->fewer_machines, "of --as-pipedream: machines may stay unused");
   verb->add_flag("--meshes", arguments->meshes,
                  "stages of a layer graph have meshes of their own, and each node is sharded over its stage's (Alpa)");
-  verb->add_option("--site", arguments->sites,
-                   "of --meshes: another cluster beside the first, of other devices or elsewhere; may be repeated");
-  verb->add_option_function<double>(
-          "--between", [arguments](const double& gigabytes) { arguments->between_bytes_per_second = gigabytes * 1e9; },
-          "of --site: GB/s of the link between two sites")
-      ->check(above_zero());
-  verb->add_option_function<double>(
-          "--between-latency",
-          [arguments](const double& microseconds) { arguments->between_latency_seconds = microseconds * 1e-6; },
-          "of --site: us of the link between two sites")
-      ->check(above_zero());
   verb->add_option("-o,--output", arguments->output, "write the stages as a plan, which the other verbs take");
   add_json(verb, arguments->json);
 }

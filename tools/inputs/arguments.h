@@ -92,9 +92,6 @@ struct PartitionArguments {
   bool straight = false;           ///< a measured graph's stages have no copies
   std::string output;              ///< file for the plan; empty: none
   bool meshes = false;             ///< stages have meshes of their own, and nodes are sharded over them
-  std::vector<std::string> sites;  ///< clusters beside the first one
-  double between_bytes_per_second = 0;
-  double between_latency_seconds = 0;
   bool json = false;
 };
 

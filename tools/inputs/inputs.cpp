@@ -10,13 +10,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/huggingface/huggingface.h"
 #include "planner/spec/megatron_layout.h"
 #include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/limits.h"
+#include "schedules/units.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/onnx_input.h"
 #include "tools/inputs/preset_names.h"
@@ -96,7 +99,22 @@ ModelSpec model_input(const std::string& name_or_path) {
   return read_as(FileKind::kModel, path, [&] { return model_file(path); });
 }
 
-ClusterSpec cluster_input(const std::string& name_or_path) {
+namespace {
+
+/// Returns the link of "GB_PER_S" or "GB_PER_S/MICROSECONDS".
+LinkSpec link_between_sites(const std::string& cluster, const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto rate = whole_number<double>(text.substr(0, slash));
+  const auto latency = slash == std::string::npos ? std::optional(0.0) : whole_number<double>(text.substr(slash + 1));
+  if (!rate || !latency || *rate <= 0 || *latency < 0)
+    throw UsageError(fmt::format(
+        "cluster {}: \"@{}\" is no link between sites: give its GB/s, and its latency in us behind a slash, as in "
+        "@10/5000",
+        cluster, text));
+  return {.bytes_per_second = *rate * kGiga, .latency = Seconds{*latency * kMicro}};
+}
+
+ClusterSpec site_input(const std::string& name_or_path) {
   const ClusterName name = parse_cluster_name(name_or_path);
   ClusterSpec cluster = names_file(name.preset)
                             ? read_as(FileKind::kCluster, name.preset,
@@ -110,6 +128,20 @@ ClusterSpec cluster_input(const std::string& name_or_path) {
                            cluster.devices_per_node, domain));
   }
   return cluster;
+}
+
+}  // namespace
+
+ClusterSpec cluster_input(const std::string& name_or_path) {
+  if (name_or_path.find('+') == std::string::npos || std::filesystem::exists(name_or_path))
+    return site_input(name_or_path);
+  const std::size_t at = name_or_path.rfind('@');
+  std::optional<LinkSpec> between;
+  if (at != std::string::npos) between = link_between_sites(name_or_path, name_or_path.substr(at + 1));
+  std::vector<ClusterSpec> sites;
+  for (std::string left = name_or_path.substr(0, at) + "+"; !left.empty(); left.erase(0, left.find('+') + 1))
+    sites.push_back(site_input(left.substr(0, left.find('+'))));
+  return read_option([&] { return joined_sites(std::move(sites), between); });
 }
 
 StackSpec stack_input(const std::string& name_or_path) {

@@ -21,7 +21,9 @@ bool names_file(const std::string& name);
 /// nearest name) or no such file, or the file has a fault.
 ModelSpec model_input(const std::string& name_or_path);
 
-/// Returns the cluster of a preset's name or of a file, with N devices if ":N" stands behind it. Throws as model_input.
+/// Returns the cluster of a preset's name or of a file, with N devices if ":N" stands behind it; or of several with plus
+/// signs between them, whose link may stand behind the last: "h100:16+a100:8@10" for 10 GB/s, "@10/5000" with 5000 us.
+/// Throws as model_input, UsageError if the link cannot be read, and as joined_sites.
 ClusterSpec cluster_input(const std::string& name_or_path);
 
 /// Returns the stack of a preset's name or of a file. Throws as model_input.

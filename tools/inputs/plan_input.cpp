@@ -113,6 +113,7 @@ std::string why_no_rows(const SettingsResult& found, const SettingsOptions& want
 }  // namespace
 
 ClusterSpec with_operation(ClusterSpec cluster, const AimArguments& aim) {
+  for (ClusterSpec& site : cluster.further_sites) site = with_operation(std::move(site), aim);
   OperatingSpec& operation = cluster.operation;
   if (aim.price_usd > 0) operation.usd_per_device_hour = aim.price_usd;
   if (aim.pue > 0) operation.pue = aim.pue;

@@ -45,10 +45,9 @@ void add_search(Page& page, const PlannedSettings& planned, const PlanPicture& p
     const Evaluation& one = evaluation_of(planned, row);
     ranked.points.push_back(point_of(one.simulation, one.layout));
   }
-  add_points(
-      page, "The layouts that were looked at",
-      {.name = "memory of the fullest rank", .unit = "B", .limit = memory_for_tensors(picture.best.cluster.device)},
-      {.name = "step time", .unit = "s"}, series);
+  add_points(page, "The layouts that were looked at",
+             {.name = "memory of the fullest rank", .unit = "B", .limit = common_memory_limit(picture.best.cluster)},
+             {.name = "step time", .unit = "s"}, series);
 }
 
 /// Says why others lost, by counts and, where --explain asked, by each other value of a key.

@@ -25,7 +25,7 @@ void add_memory(Page& page, const ReportContext& context, const Plan* plan) {
     const BytesByKind bytes = bytes_by_kind(context.memory_peaks[rank]);
     bars.push_back({.name = fmt::format("rank {}", rank), .values = {bytes.begin(), bytes.end()}});
   }
-  const double limit = plan == nullptr ? 0 : memory_for_tensors(plan->cluster.device);
+  const double limit = plan == nullptr ? 0 : common_memory_limit(plan->cluster);
   add_bars(page, "Memory at the peak of each rank", kinds, bars, "B", limit);
 }
 
@@ -57,7 +57,7 @@ void add_memory_over_time(Page& page, const Simulation& simulation, const Report
       curves.push_back(memory_curve(fmt::format("rank {}", rank), ranks[rank].memory, simulation.makespan));
   }
   if (curves.empty()) return;
-  const double limit = plan == nullptr ? 0 : memory_for_tensors(plan->cluster.device);
+  const double limit = plan == nullptr ? 0 : common_memory_limit(plan->cluster);
   add_points(page, "Memory over time", {.name = "time", .unit = "s"}, {.name = "memory", .unit = "B", .limit = limit},
              curves);
 }

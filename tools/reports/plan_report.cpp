@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/short_layout.h"
 #include "tools/inputs/target_input.h"
 #include "tools/reports/alternatives_report.h"
@@ -107,9 +108,9 @@ std::string plan_verdict(const Plan& best) {
 }
 
 std::string question_text(const Plan& plan) {
-  return fmt::format("{} ({} parameters) on {} x {}, {} a step, {}; {}", plan.model.name,
-                     parameters_text(static_cast<double>(model_parameter_count(plan.model))), plan.cluster.devices,
-                     plan.cluster.device.name, batch_text(plan), precision_name(plan.training.precision),
+  return fmt::format("{} ({} parameters) on {}, {} a step, {}; {}", plan.model.name,
+                     parameters_text(static_cast<double>(model_parameter_count(plan.model))),
+                     devices_text(plan.cluster), batch_text(plan), precision_name(plan.training.precision),
                      stack_text(plan.training));
 }
 

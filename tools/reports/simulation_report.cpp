@@ -122,14 +122,14 @@ std::string simulation_verdict(const Simulation& simulation, const ReportContext
     return fmt::format("{}, bubble {:.2f} %, span bubble {:.2f} %, {} activations on a rank at most", time,
                        100 * simulation.bubble_ratio, 100 * simulation.span_bubble_ratio,
                        std::ranges::max(simulation.peak_activations));
-  const double peak = static_cast<double>(std::ranges::max(simulation.peak_memory_bytes));
+  const HeldMemory tightest = tightest_memory(*plan, simulation.peak_memory_bytes);
   return to_text(StepLine{.time = time,
                           .tokens_per_s = per_second(context.tokens_per_step, simulation),
                           .samples_per_s = per_second(context.samples_per_step, simulation),
                           .mfu_ratio = context.mfu_ratio,
                           .bubble_ratio = simulation.bubble_ratio,
-                          .peak_bytes = context.has_memory ? std::optional(peak) : std::nullopt,
-                          .limit_bytes = memory_for_tensors(plan->cluster.device)});
+                          .peak_bytes = context.has_memory ? std::optional(tightest.peak) : std::nullopt,
+                          .limit_bytes = tightest.limit});
 }
 
 std::string simulation_text(const Simulation& simulation, const ReportContext& context) {

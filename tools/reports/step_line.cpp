@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/spec/cluster_sites.h"
 #include "tools/reports/table.h"
 
 namespace plumb { inline namespace tools {
@@ -31,13 +32,33 @@ std::string to_text(const StepLine& line) {
 
 StepLine step_line(const Plan& plan, const StepSums& step, const StepRates& rates) {
   const bool in_tokens = rates.tokens_per_second > 0;
+  const HeldMemory tightest = tightest_memory(plan, step.peak_memory_bytes);
   return {.time = duration_text(step_time(step).count()) + " a step",
           .tokens_per_s = in_tokens ? std::optional(rates.tokens_per_second) : std::nullopt,
           .samples_per_s = rates.samples_per_second,
           .mfu_ratio = rates.mfu_ratio,
           .bubble_ratio = step.bubble_ratio,
-          .peak_bytes = static_cast<double>(std::ranges::max(step.peak_memory_bytes)),
-          .limit_bytes = memory_for_tensors(plan.cluster.device)};
+          .peak_bytes = tightest.peak,
+          .limit_bytes = tightest.limit};
+}
+
+HeldMemory tightest_memory(const Plan& plan, const std::vector<std::int64_t>& peak_bytes) {
+  HeldMemory tightest;
+  for (std::size_t rank = 0; rank < peak_bytes.size(); ++rank) {
+    const HeldMemory held{
+        .rank = rank,
+        .peak = static_cast<double>(peak_bytes[rank]),
+        .limit = memory_for_tensors(device_of_rank(plan.cluster, plan.layout, static_cast<int>(rank)))};
+    if (rank == 0 || held.peak * tightest.limit > tightest.peak * held.limit) tightest = held;
+  }
+  return tightest;
+}
+
+double common_memory_limit(const ClusterSpec& cluster) {
+  const auto as_first = [&](const ClusterSpec& site) {
+    return memory_for_tensors(site.device) == memory_for_tensors(cluster.device);
+  };
+  return std::ranges::all_of(cluster.further_sites, as_first) ? memory_for_tensors(cluster.device) : 0;
 }
 
 double memory_for_tensors(const DeviceSpec& device) {

@@ -7,6 +7,7 @@
 #include "planner/exchange/slurm_script.h"
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/stack_conflict.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/torch_csv.h"
@@ -48,12 +49,13 @@ std::vector<std::string> stack_differences(const Plan& plan, const std::string& 
   there.training.stack_assumed.clear();
   const Pricing pricing(there.model, there.cluster, there.training);
   for (const Rejection& broken : stack_conflicts(pricing, there.layout)) notes.push_back(broken.reason);
+  if (site_count(plan.cluster) > 1) notes.push_back("ranks must be numbered over the sites in their order");
   return notes;
 }
 
 std::string head_of(const Target& target, const Plan& plan) {
-  return fmt::format("{}# {} on {} x {}: {}\n", target.form == SettingsForm::kArguments ? "#!/bin/bash\n" : "",
-                     plan.model.name, plan.cluster.devices, plan.cluster.device.name, to_text(plan.layout));
+  return fmt::format("{}# {} on {}: {}\n", target.form == SettingsForm::kArguments ? "#!/bin/bash\n" : "",
+                     plan.model.name, devices_text(plan.cluster), to_text(plan.layout));
 }
 
 int export_order(const ExportArguments& arguments, const Plan& plan) {

@@ -12,6 +12,7 @@
 #include "planner/price/memory/stage_memory.h"
 #include "planner/search/bounds.h"
 #include "planner/search/evaluate_plan.h"
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/short_layout.h"
 #include "schedules/dependencies/action_table.h"
 #include "schedules/forms/json_text.h"
@@ -107,11 +108,8 @@ int print_memory(const Plan& plan, const MemoryArguments& arguments) {
     print_note("plumb: " + evaluation.infeasible);
     return kInfeasible;
   }
-  const DeviceSpec& device = plan.cluster.device;
   const Timeline& timeline = evaluation.simulation.timeline;
   const std::vector<MemoryPeak> peaks = memory_peaks(evaluation.lowered, evaluation.costs, timeline);
-  const std::int64_t available = device.memory_bytes - device.reserved_bytes;
-
   const std::vector<PlayedByRank> played = played_by_rank(plan, evaluation);
   std::optional<DeviceProgram> program;
   if (arguments.arena)
@@ -121,29 +119,33 @@ int print_memory(const Plan& plan, const MemoryArguments& arguments) {
   if (arguments.json) {
     ordered_json list = ordered_json::array();
     for (std::size_t r = 0; r < peaks.size(); ++r) {
-      list.push_back(rank_json(r, peaks[r], timeline.ranks[r], available));
+      const DeviceSpec& own = device_of_rank(plan.cluster, plan.layout, static_cast<int>(r));
+      list.push_back(rank_json(r, peaks[r], timeline.ranks[r], own.memory_bytes - own.reserved_bytes));
       list.back()["reserved_by_allocator"] = played.empty() ? ordered_json() : played_json(played[r]);
     }
-    ordered_json answer{
-        {"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}};
+    ordered_json answer{{"device_bytes", plan.cluster.device.memory_bytes},
+                        {"reserved_bytes", plan.cluster.device.reserved_bytes},
+                        {"ranks", list}};
     add_stack(answer, plan.training);
     answer.update(interval_json(plan, evaluation.simulation));
     answer["arena"] = program ? arena_json(*program) : ordered_json();
     print_answer(json_answer(answer));
   } else {
     constexpr std::size_t kMostHolders = 12;
-    const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::bytes);
+    const HeldMemory tightest = tightest_memory(plan, evaluation.simulation.peak_memory_bytes);
+    const std::size_t rank = tightest.rank;
+    const MemoryPeak& fullest = peaks[rank];
+    const DeviceSpec& device = device_of_rank(plan.cluster, plan.layout, static_cast<int>(rank));
     const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
-    const auto rank = fullest - peaks.begin();
     print_text(fmt::format("{} on {}:{}, {}: rank {} holds most, {}\n", plan.model.name, plan.cluster.name,
                            plan.cluster.devices, short_text(plan.layout), rank,
-                           memory_text(static_cast<double>(fullest->bytes), memory_for_tensors(device))));
+                           memory_text(static_cast<double>(fullest.bytes), tightest.limit)));
     print_text(fmt::format("{}; {}\nof {} on a device, {} are reserved by its driver and runtime\n",
                            stack_text(plan.training), interval_text(plan, evaluation.simulation),
                            text(device.memory_bytes), text(device.reserved_bytes)));
-    if (!played.empty()) print_text(played_text(played[rank], *fullest));
+    if (!played.empty()) print_text(played_text(played[rank], fullest));
     print_text(fmt::format("\n{}\nat the peak of rank {} are held by\n{}", memory_peaks_text(peaks), rank,
-                           memory_holders_text(*fullest, kMostHolders)));
+                           memory_holders_text(fullest, kMostHolders)));
     if (program) print_text("\n" + arena_text(*program));
   }
   if (evaluation.infeasible.empty()) return kDone;

@@ -124,7 +124,7 @@ void write_plan(const PartitionArguments& arguments, Plan plan, const Evaluation
 int partition_model(const PartitionArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
   Plan plan = plan_asked(arguments);
-  if (const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout)) {
+  if (const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster, plan.layout)) {
     print_note(fmt::format("plumb: {}: {}", to_text(plan.layout), *conflict));
     return kInfeasible;
   }
@@ -193,8 +193,6 @@ int partition_verb(const PartitionArguments& arguments) {
   if (arguments.meshes && (!arguments.output.empty() || arguments.method != "time"))
     throw UsageError(
         "--meshes has degrees that no plan file holds, and its own way to cut: leave -o and --method away");
-  if (!arguments.meshes && (!arguments.sites.empty() || arguments.between_bytes_per_second > 0))
-    throw UsageError("--site and --between are of --meshes: give --meshes too");
   return arguments.meshes ? partition_meshes(arguments) : partition_model(arguments);
 }
 

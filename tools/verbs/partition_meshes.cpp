@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/shard/graph_pipeline.h"
+#include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/inputs/inputs.h"
@@ -34,7 +35,7 @@ struct PricedSites {
   std::vector<PipelineSite> alone(std::size_t site) const { return {{pricings[site].get()}}; }
 };
 
-PricedSites priced_sites(const PartitionArguments& arguments, QuestionArguments question) {
+PricedSites priced_sites(const QuestionArguments& question, const ClusterSpec& cluster) {
   PricedSites priced;
   const ModelSpec model = model_input(question.model);
   if (!model.graph) {
@@ -43,11 +44,10 @@ PricedSites priced_sites(const PartitionArguments& arguments, QuestionArguments 
                     "or an ONNX model",
                     question.model));
   }
-  priced.names = {question.cluster};
-  priced.names.insert(priced.names.end(), arguments.sites.begin(), arguments.sites.end());
-  for (const std::string& name : priced.names) {
-    const ClusterSpec cluster = cluster_input(name);
-    priced.pricings.push_back(std::make_unique<Pricing>(model, cluster, training_input(question, model, cluster)));
+  for (int site = 0; site < site_count(cluster); ++site) {
+    const ClusterSpec alone = site_alone(cluster, site);
+    priced.names.push_back(fmt::format("{}:{}", alone.name, alone.devices));
+    priced.pricings.push_back(std::make_unique<Pricing>(model, alone, training_input(question, model, alone)));
   }
   return priced;
 }
@@ -100,13 +100,21 @@ std::string table_of(const std::vector<GraphNode>& nodes, const PricedSites& pri
   return to_text(table);
 }
 
+/// Returns the slowest of the links between neighbouring sites.
+LinkCost slowest_between(const ClusterSpec& cluster) {
+  LinkCost slowest;
+  for (int site = 1; site < site_count(cluster); ++site) {
+    const LinkCost link = site_link(cluster, site - 1, site, 1);
+    if (link.bytes_per_second < slowest.bytes_per_second) slowest = link;
+  }
+  return slowest;
+}
+
 /// Returns the question of the arguments. Throws UsageError where options do not go together.
-PipelineQuestion pipeline_asked(const PartitionArguments& arguments, QuestionArguments& question) {
+PipelineQuestion pipeline_asked(QuestionArguments& question, const ClusterSpec& cluster) {
   const Layout layout = layout_of(layout_input(question));
   if (to_text(layout) != to_text(layout_of({.microbatch = layout.microbatch})))
     throw UsageError("--meshes chooses the degrees itself: give only mbs in --layout");
-  if (arguments.sites.empty() != (arguments.between_bytes_per_second == 0))
-    throw UsageError("--site and --between belong together: name the other clusters, and the GB/s between them");
   constexpr int kMicrobatches = 32;
   if (question.global_batch == 0) question.global_batch = layout.microbatch * kMicrobatches;
   if (question.global_batch % layout.microbatch != 0)
@@ -114,8 +122,7 @@ PipelineQuestion pipeline_asked(const PartitionArguments& arguments, QuestionArg
                                  question.global_batch, layout.microbatch));
   return {.samples = layout.microbatch,
           .microbatches = question.global_batch / layout.microbatch,
-          .between = {.latency = Seconds{arguments.between_latency_seconds},
-                      .bytes_per_second = arguments.between_bytes_per_second},
+          .between = slowest_between(cluster),
           .solver = machine_solver(Seconds{60})};
 }
 
@@ -156,8 +163,9 @@ void print_pipeline(const PricedSites& priced, const PipelineQuestion& asked, co
 
 int partition_meshes(const PartitionArguments& arguments) {
   QuestionArguments question = arguments.question;
-  PipelineQuestion asked = pipeline_asked(arguments, question);
-  const PricedSites priced = priced_sites(arguments, question);
+  const ClusterSpec cluster = cluster_input(question.cluster);
+  PipelineQuestion asked = pipeline_asked(question, cluster);
+  const PricedSites priced = priced_sites(question, cluster);
   const std::vector<GraphNode>& nodes = priced.pricings.front()->graph()->nodes;
   constexpr std::size_t kLongGraph = 1 << 11;
   constexpr int kFewClusters = 6;  // a long graph takes long by group

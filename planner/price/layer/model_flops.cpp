@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/spec/cluster_sites.h"
+
 namespace plumb { inline namespace planner {
 
 namespace {
@@ -79,7 +81,7 @@ double counted_flops_per_step(const ModelSpec& model, const TrainingSpec& traini
 
 double flops_utilization(double flops_per_step, const TrainingSpec& training, const ClusterSpec& cluster,
                          Seconds step_time) {
-  const double peak = cluster.device.peak_flops_per_second.at(training.precision) * cluster.devices;
+  const double peak = peak_flops_per_second(cluster, training.precision);
   return flops_per_step / (step_time.count() * peak);
 }
 

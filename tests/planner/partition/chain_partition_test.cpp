@@ -62,14 +62,20 @@ TEST_CASE("a message that lasts longer than the stages moves the cut") {
   CHECK(moved != std::vector{2, 2});
 }
 
+TEST_CASE("a slow part gets fewer nodes") {
+  const Chain chain = chain_of_times({1, 1, 1, 1, 1, 1});
+  CHECK(*chain_partition(chain, {.parts = 2, .slowness = {2, 1}}) == std::vector{2, 4});
+  CHECK(chain_partition(chain, {.parts = 3, .slowness = {1, 4, 1}})->at(1) == 1);
+}
+
 TEST_CASE("weights, and activations of the micro-batches in flight, must fit") {
   Chain chain = chain_of_times({1, 1, 1, 1});
   chain.state_bytes = {1, 1, 1, 1};
   chain.activation_bytes = {2, 2, 2, 2};
   // The first stage holds two micro-batches: 2 nodes are 2 + 2 * 4 = 10, one node is 5; three nodes with one are 9.
-  CHECK(*chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 10}) == std::vector{2, 2});
-  CHECK(*chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 9}) == std::vector{1, 3});
-  CHECK_FALSE(chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 8}));
+  CHECK(*chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = {10, 10}}) == std::vector{2, 2});
+  CHECK(*chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = {9, 9}}) == std::vector{1, 3});
+  CHECK_FALSE(chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = {8, 8}}));
 }
 
 }  // namespace plumb::test
