@@ -26,14 +26,14 @@ Evaluation priced_evaluation(const Pricing& pricing, const Layout& layout, Price
 /// Returns why links are private although shared ones were asked for: replicas that are not alike can be too many to
 /// simulate one by one. Empty where they need not be. What was asked for by name (slow ranks, degraded links, every
 /// replica) is never left out.
-std::string why_private(const Evaluation& evaluation, const NetworkSpec& network, const NetworkOptions& options) {
+std::string why_private(const Schedule& lowered, const SharedNetwork& shared, int replicas,
+                        const NetworkOptions& options) {
   if (options.replicas == Replicas::kUnfolded || !options.slow.empty() || !options.degraded.empty()) return {};
-  if (action_count(evaluation.lowered) * network.replicas <= kMostSimulatedActions) return {};
-  if (simulated_actions(evaluation.lowered, evaluation.costs, network) <= kMostSimulatedActions) return {};
+  if (simulated_actions(shared, lowered) <= kMostSimulatedActions) return {};
   return fmt::format(
       "the {} replicas are not alike and too many to simulate one by one: every transfer has its links "
       "to itself",
-      network.replicas);
+      replicas);
 }
 
 /// True if the network is the cluster's own with nothing wrong with it.
@@ -78,22 +78,24 @@ Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced,
     network.reset();
     result.why_private = "links of several sites are not shared: every transfer has its links to itself";
   }
-  NetworkSpec shared;
+  NetworkSpec whole;
+  std::optional<SharedNetwork> shared;
   if (network && network->topology) {
     result.costs =
         with_topology_links(std::move(result.costs), *network->topology, replica_grid_of(layout), result.lowered);
   }
   if (network) {
-    shared = cluster_network(pricing.cluster(), replica_grid_of(layout),
-                             {.ranks = grid_of(layout), .experts = expert_grid_of(layout)}, result.lowered,
-                             result.costs, *network);
-    result.why_private = why_private(result, shared, *network);
-    if (!result.why_private.empty()) shared = {};
+    whole = cluster_network(pricing.cluster(), replica_grid_of(layout),
+                            {.ranks = grid_of(layout), .experts = expert_grid_of(layout)}, result.lowered, result.costs,
+                            *network);
+    shared = shared_network(whole, result.lowered, result.costs, network->replicas);
+    result.why_private = why_private(result.lowered, *shared, whole.replicas, *network);
+    if (!result.why_private.empty()) shared.reset();
   }
-  result.simulation = simulate(result.lowered, result.costs, shared, options.simulation,
-                               network ? network->replicas : Replicas::kFolded);
+  result.simulation = shared ? simulate(result.lowered, result.costs, *shared, options.simulation)
+                             : simulate(result.lowered, result.costs, options.simulation);
   result.rates = rates_of(pricing, pricing.cluster(), result.simulation.makespan);
-  if (result.simulation.engine == "events") result.network = std::move(shared);
+  if (result.simulation.engine == "events") result.network = std::move(whole);
   return result;
 }
 

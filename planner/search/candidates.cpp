@@ -272,6 +272,7 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
     return {.candidate = candidate, .out = Out{.reason = std::move(*reason)}};
   learned.candidate.time = evaluation.simulation.makespan;
   learned.candidate.value = options_.objective.value(evaluation);
+  learned.evaluation->network.reset();  // it has a link for each device, and thousands of layouts are kept
   if (order_) learned.candidate.own_links_value = learned.candidate.value;
   learned.candidate.known = Known::kShared;
   return learned;

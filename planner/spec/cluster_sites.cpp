@@ -107,6 +107,7 @@ ClusterSpec all_on_site(const ClusterSpec& cluster, int site) {
 }
 
 int site_of_rank(const ClusterSpec& cluster, const Layout& layout, int rank) {
+  if (cluster.further_sites.empty()) return 0;
   int device = rank * (cluster.devices / layout.pipeline);
   int site = 0;
   while (site + 1 < site_count(cluster) && device >= devices_on(cluster, site)) device -= devices_on(cluster, site++);

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -94,53 +98,87 @@ class InnerDemand {
   void add(const std::vector<int>& members, double bytes_per_second) {
     most_ = std::max(most_, bytes_per_second);
     sum_ += bytes_per_second;
-    if (!any_) {
-      common_ = members;
-      any_ = true;
-      return;
-    }
+    if (first_ == nullptr) first_ = &members;
+    if (&members == first_ || members == *first_) return;
     std::vector<int> both;
-    std::ranges::set_intersection(common_, members, std::back_inserter(both));
-    common_ = std::move(both);
+    std::ranges::set_intersection(common(), members, std::back_inserter(both));
+    others_ = std::move(both);
   }
 
-  double bytes_per_second() const { return common_.empty() ? sum_ : most_; }
+  double bytes_per_second() const { return common().empty() ? sum_ : most_; }
 
  private:
-  bool any_ = false;
-  std::vector<int> common_;  ///< replicas of one rank that take part in all of them, and so in one after the other
+  /// Returns the replicas of one rank that take part in all of them, and so in one after the other.
+  const std::vector<int>& common() const { return others_ ? *others_ : *first_; }
+
+  const std::vector<int>* first_ = nullptr;  ///< members of the first
+  std::optional<std::vector<int>> others_;   ///< what it has in common with others, if these are not the same
   double most_ = 0;
   double sum_ = 0;
 };
 
+/// A collective inside actions on one of its links, with the share of it that it uses.
+struct InnerUse {
+  std::uint32_t flow = 0;  ///< of the network's
+  int beside = 0;
+  double share = 0;
+};
+
+/// The uses of all links, which are very many with a few uses each: they are counted, not compared.
+class UsesOfLinks {
+ public:
+  /// [flow] its rates; those that are 0 use nothing.
+  UsesOfLinks(const NetworkSpec& network, const std::vector<std::array<double, 2>>& rates)
+      : end_(network.links.size() + 1, 0) {
+    const auto visit = [&](const auto& each) {
+      for (std::size_t flow = 0; flow < network.inner.size(); ++flow) {
+        const std::int32_t route = network.inner[flow].route;
+        for (int beside = 0; beside < 2; ++beside) {
+          if (route == kNoRoute || rates[flow][static_cast<std::size_t>(beside)] == 0) continue;
+          for (const LinkUse& use : network.routes[route].uses)
+            each(static_cast<std::size_t>(use.link),
+                 InnerUse{.flow = static_cast<std::uint32_t>(flow), .beside = beside, .share = use.share});
+        }
+      }
+    };
+    visit([&](std::size_t link, const InnerUse&) { ++end_[link + 1]; });
+    std::partial_sum(end_.begin(), end_.end(), end_.begin());
+    uses_.resize(end_.back());
+    visit(
+        [&](std::size_t link, const InnerUse& use) { uses_[end_[link]++] = use; });  // which ends where the next began
+  }
+
+  std::span<InnerUse> of(std::size_t link) {
+    const std::size_t first = link == 0 ? 0 : end_[link - 1];
+    return std::span(uses_).subspan(first, end_[link] - first);
+  }
+
+ private:
+  std::vector<std::size_t> end_;  ///< [link] behind its last use
+  std::vector<InnerUse> uses_;
+};
+
 void add_inner_demand(std::vector<double>& asked, const NetworkSpec& network, const Schedule& schedule,
                       const CostTable& costs) {
-  struct Use {
-    std::array<int, 3> place;  // link, rank, blocking or beside
-    const InnerCollective* flow = nullptr;
-    double bytes_per_second = 0;
+  std::vector<std::array<double, 2>> rates;
+  rates.reserve(network.inner.size());
+  for (const InnerCollective& flow : network.inner) rates.push_back(inner_rates(flow, costs));
+  UsesOfLinks uses(network, rates);
+  const auto place = [&](const InnerUse& use) {
+    return std::pair(schedule.stages[network.inner[use.flow].stage].rank, use.beside);
   };
-  std::vector<Use> uses;
-  for (const InnerCollective& flow : network.inner) {
-    if (flow.route == kNoRoute) continue;
-    const std::array<double, 2> rates = inner_rates(flow, costs);
-    for (int beside = 0; beside < 2; ++beside) {
-      if (rates[beside] == 0) continue;
-      for (const LinkUse& use : network.routes[flow.route].uses) {
-        uses.push_back({.place = {use.link, schedule.stages[flow.stage].rank, beside},
-                        .flow = &flow,
-                        .bytes_per_second = rates[beside] * use.share});
-      }
+  for (std::size_t link = 0; link < asked.size(); ++link) {
+    const std::span<InnerUse> of_link = uses.of(link);
+    std::ranges::sort(of_link, {}, [&](const InnerUse& use) { return std::pair(place(use), use.flow); });
+    for (auto first = of_link.begin(); first != of_link.end();) {
+      InnerDemand demand;
+      auto use = first;
+      for (; use != of_link.end() && place(*use) == place(*first); ++use)
+        demand.add(network.inner[use->flow].replicas,
+                   rates[use->flow][static_cast<std::size_t>(use->beside)] * use->share);
+      asked[link] += demand.bytes_per_second();
+      first = use;
     }
-  }
-  std::ranges::stable_sort(uses, {}, &Use::place);
-  for (auto first = uses.begin(); first != uses.end();) {
-    InnerDemand demand;
-    auto use = first;
-    for (; use != uses.end() && use->place == first->place; ++use)
-      demand.add(use->flow->replicas, use->bytes_per_second);
-    asked[first->place.front()] += demand.bytes_per_second();
-    first = use;
   }
 }
 
@@ -162,15 +200,20 @@ std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& low
 }
 
 NetworkSpec with_links(const NetworkSpec& network, const std::vector<bool>& kept) {
-  NetworkSpec limiting = network;
-  limiting.links.clear();
+  NetworkSpec limiting{.replicas = network.replicas,
+                       .activation_route = network.activation_route,
+                       .gradient_route = network.gradient_route,
+                       .move_routes = network.move_routes,
+                       .collectives = network.collectives,
+                       .inner = network.inner,
+                       .speeds = network.speeds,
+                       .collective_slowdown = network.collective_slowdown};
   std::vector<std::int32_t> number(network.links.size(), -1);
   for (std::size_t l = 0; l < network.links.size(); ++l) {
     if (!kept[l]) continue;
     number[l] = static_cast<std::int32_t>(limiting.links.size());
     limiting.links.push_back(network.links[l]);
   }
-  limiting.routes.clear();
   std::vector<std::int32_t> route_number(network.routes.size(), kNoRoute);
   for (std::size_t r = 0; r < network.routes.size(); ++r) {
     Route route{.weight = network.routes[r].weight};

@@ -60,15 +60,17 @@ NetworkSpec with_figures(const SharedNetwork& shared, const NetworkSpec& other, 
   return folded(limiting, static_cast<int>(lowered.stages.size()), shared.classes).network;
 }
 
-std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                               Replicas replicas) {
-  const SharedNetwork shared = shared_network(network, lowered, costs, replicas);
+std::int64_t simulated_actions(const SharedNetwork& shared, const Schedule& lowered) {
   return shared.plain ? 0 : action_count(lowered) * shared.network.replicas;
 }
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options, Replicas replicas) {
-  const SharedNetwork asked = shared_network(network, lowered, costs, replicas);
+  return simulate(lowered, costs, shared_network(network, lowered, costs, replicas), options);
+}
+
+Simulation simulate(const Schedule& lowered, const CostTable& costs, const SharedNetwork& asked,
+                    const SimulationOptions& options) {
   if (asked.plain) return simulate(lowered, costs, options);
   if (options.burst_bytes > 0)
     throw SpecError(

@@ -20,11 +20,6 @@ enum class Replicas {
   kUnfolded,  ///< each is simulated
 };
 
-/// Returns the number of actions, of all replicas, that the event engine would simulate; 0 where the compiled engine
-/// answers. Throws as check_network().
-std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                               Replicas replicas = Replicas::kFolded);
-
 /// The part of a network that is simulated: the links that can hold something back, the replicas that are not alike.
 struct SharedNetwork {
   NetworkSpec network;
@@ -38,6 +33,10 @@ struct SharedNetwork {
 SharedNetwork shared_network(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs,
                              Replicas replicas = Replicas::kFolded, const std::vector<int>& kinds = {});
 
+/// Returns the number of actions, of all replicas, that the event engine would simulate; 0 where the compiled engine
+/// answers.
+std::int64_t simulated_actions(const SharedNetwork& shared, const Schedule& lowered);
+
 /// Throws SpecError if there are more than kMostSimulatedActions (schedules/limits.h) to simulate.
 void require_simulable(const NetworkSpec& simulated, const Schedule& lowered);
 
@@ -48,5 +47,7 @@ NetworkSpec with_figures(const SharedNetwork& shared, const NetworkSpec& other, 
 /// than kMostSimulatedActions to simulate, and for a burst where the event engine is needed.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
+Simulation simulate(const Schedule& lowered, const CostTable& costs, const SharedNetwork& shared,
+                    const SimulationOptions& options = {});
 
 }}  // namespace plumb::simulator
