@@ -189,6 +189,36 @@ class Defaults(CommandLineTest):
             self.assertEqual(self.json("clusters", cluster)["network"]["bandwidth_gb_per_s"]["value"], rate)
 
 
+class Sites(CommandLineTest):
+    """Devices of several kinds, or in several places."""
+    QUESTION = ("--global-batch", 64, "--layout", "schedule=1f1b,mbs=1,v=1")
+
+    def test_a_plan_over_two_kinds_of_devices_is_simulated_exported_and_gives_the_faster_more_layers(self):
+        path = self.folder / "plan.json"
+        answer = self.done("plan", "llama-3-8b", "h100:8+a100:8@50/100", *self.QUESTION, "-o", path)
+        self.assertIn("8 x H100-SXM + 8 x A100", answer)
+        plan = json.loads(path.read_text())
+        ranks = plan["layout"]["pp"]
+        split = plan["layout"]["split"]
+        self.assertGreater(sum(split[:ranks // 2]), sum(split[ranks // 2:]))
+        self.assertEqual(plan["cluster"]["between_sites"]["bandwidth_gb_per_s"], 50)
+        simulated = self.json("simulate", path)
+        self.assertEqual(simulated["step_time_s"], plan["prediction"]["step_time_s"])
+        self.assertEqual(len(self.json("memory", path)["ranks"]), ranks)
+        self.assertIn("ranks must be numbered over the sites", plumb("export", path, "--to", "megatron").stderr)
+
+    def test_sites_that_cannot_be_joined_or_laid_out_are_refused(self):
+        def asked(cluster, layout="schedule=1f1b"):
+            return ("plan", "gpt2", cluster, "--global-batch", 64, "--layout", layout)
+
+        self.refused(2, *asked("h100:8+a100:8@fast"), says=["@10/5000"])
+        self.refused(2, *asked("a100:4+h100:8"), says=["put it first"])
+        self.refused(1, *asked("h100:8+nowhere:8"), says=["no cluster preset", "nowhere"])
+        self.refused(3, *asked("h100:8+a100:8", "pp=1"), says=["two sites", "divides 8"])
+        self.refused(1, "simulate", "gpt2", "h100:8+a100:8", "--global-batch", 64, "--layout", "dp=8,pp=2", "--slow", "rank=0:0.5",
+                     says=["one site"])
+
+
 class Objectives(CommandLineTest):
     """What `plan` makes best besides the step's time."""
     QUESTION = ("plan", "llama-3-8b", "h100:32", "--global-batch", 64, "--seq", 2048, "--layout", "mbs=1")

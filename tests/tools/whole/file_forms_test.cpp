@@ -11,6 +11,7 @@
 #include "planner/budget/reliability_spec.h"
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
+#include "planner/spec/cluster_sites.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/stack_spec.h"
@@ -48,9 +49,27 @@ void read_models(bool graphs) {
   });
 }
 
+std::string preset_text(Preset::Kind kind, std::string_view name) {
+  for (const Preset& preset : presets()) {
+    if (preset.kind == kind && preset.name == name) return std::string(preset.text);
+  }
+  FAIL("there is no preset " << name);
+  return {};
+}
+
+ClusterSpec preset_cluster(const std::string& name, int devices) {
+  return resize(parse_cluster(preset_text(Preset::Kind::kCluster, name), name), devices);
+}
+
+constexpr LinkSpec kBetweenSites{.bytes_per_second = 10e9};
+
+/// Reads each preset alone, and as the second site behind whole nodes of any size.
 void read_clusters() {
+  constexpr int kWholeNodes = 8 * 72;
   each_preset(Preset::Kind::kCluster, [](const std::string& text, const std::string& file) {
-    parse_cluster(to_json(parse_cluster(text, file)).dump(), file);
+    const ClusterSpec cluster = parse_cluster(text, file);
+    parse_cluster(to_json(cluster).dump(), file);
+    parse_cluster(to_json(joined_sites({preset_cluster("h100", kWholeNodes), cluster}, kBetweenSites)).dump(), file);
   });
 }
 
@@ -60,21 +79,15 @@ void read_stacks() {
   });
 }
 
-std::string preset_text(Preset::Kind kind, std::string_view name) {
-  for (const Preset& preset : presets()) {
-    if (preset.kind == kind && preset.name == name) return std::string(preset.text);
-  }
-  FAIL("there is no preset " << name);
-  return {};
-}
-
 void read_plans() {
   const auto model_of = [](const char* name) { return parse_model(preset_text(Preset::Kind::kModel, name), name); };
   Plan plan{.model = model_of("gpt2"),
-            .cluster = resize(parse_cluster(preset_text(Preset::Kind::kCluster, "h100"), "h100"), 8),
+            .cluster = preset_cluster("h100", 8),
             .training = {.global_batch = 16, .sequence = 512, .optimizer = Optimizer::kAdamW},
             .layout = {.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .schedule = "1f1b"}};
   plan.prediction = prediction_of(evaluate(plan));
+  parse_plan(to_json(plan, "0").dump(), "plan.json");
+  plan.cluster = joined_sites({preset_cluster("h100", 4), preset_cluster("a100", 4)}, kBetweenSites);
   parse_plan(to_json(plan, "0").dump(), "plan.json");
   plan.training.stack = parse_stack(preset_text(Preset::Kind::kStack, "megatron-core"), "megatron-core");
   plan.layout.split = {6, 6};
