@@ -109,10 +109,10 @@ GraphNode input(const OperatorInputs& in) {
   node.shape = in.attributes.integers("shape");
   constexpr std::int64_t kLargest = std::int64_t{1} << 32;
   const bool sane = std::ranges::all_of(node.shape, [](std::int64_t size) { return size >= 1 && size <= 1 << 24; });
-  if (node.shape.empty() || node.shape.size() > 3 || !sane || element_count(node.shape) > kLargest) {
-    in.attributes.fail("shape", "give one to three sizes above 0, the channels last");
+  if (node.shape.empty() || node.shape.size() > 4 || !sane || element_count(node.shape) > kLargest) {
+    in.attributes.fail("shape", "give one to four sizes above 0, the channels last");
   }
-  if (node.shape.size() == 2) return node;
+  if (node.shape.size() == 2 || node.shape.size() == 4) return node;  // the executor has no sequences, no volumes
   const bool image = node.shape.size() == 3;
   node.layer = image ? InputLayer{.height = node.shape[0], .width = node.shape[1], .channels = node.shape[2]}
                      : InputLayer{.width = node.shape[0]};

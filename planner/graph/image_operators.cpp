@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,63 +11,89 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// A size for rows and one for columns; an image of one dimension has one column.
-using Pair = std::array<std::int64_t, 2>;
+/// A size for each axis of an image; those that it has not are 1 (paddings 0).
+constexpr std::size_t kMostAxes = 3;
+using AxisSizes = std::array<std::int64_t, kMostAxes>;
+constexpr AxisSizes kOnes{1, 1, 1}, kZeros{};
 
 struct Image {
-  Pair size{};
+  std::size_t axes = 2;  ///< tokens; rows and columns; planes, rows and columns
+  AxisSizes size = kOnes;
   std::int64_t channels = 0;
-  bool flat = false;  ///< true for [tokens, channels]
 };
 
 Image image_of(const OperatorInputs& in) {
   const TensorShape& shape = in.shape();
-  if (in.nodes[0]->tokens || shape.size() < 2 || shape.size() > 3) {
-    in.fail(fmt::format("its input is {}, and an image is [height, width, channels] or [tokens, channels]",
-                        to_text(shape)));
+  if (in.nodes[0]->tokens || shape.size() < 2 || shape.size() > kMostAxes + 1) {
+    in.fail(
+        fmt::format("its input is {}, and an image is [height, width, channels], [depth, height, width, channels] "
+                    "or [tokens, channels]",
+                    to_text(shape)));
   }
-  if (shape.size() == 2) return {.size = {shape[0], 1}, .channels = shape[1], .flat = true};
-  return {.size = {shape[0], shape[1]}, .channels = shape[2]};
+  Image image{.axes = shape.size() - 1, .channels = shape.back()};
+  std::copy(shape.begin(), shape.end() - 1, image.size.begin());
+  return image;
 }
 
 TensorShape shape_of(const Image& image) {
-  if (image.flat) return {image.size[0], image.channels};
-  return {image.size[0], image.size[1], image.channels};
+  TensorShape shape(image.size.begin(), image.size.begin() + static_cast<std::ptrdiff_t>(image.axes));
+  shape.push_back(image.channels);
+  return shape;
 }
 
-/// Reads one number for both dimensions, or one for each.
-Pair pair_of(const OperatorInputs& in, const Image& image, std::string_view key, std::int64_t smallest,
-             std::optional<Pair> fallback, std::int64_t beside) {
+std::int64_t product_of(const AxisSizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// Reads one number for all axes, or one for each. `smallest` is that of the axes which the image has not, too.
+AxisSizes sizes_of(const OperatorInputs& in, const Image& image, std::string_view key, std::int64_t smallest,
+                   std::optional<AxisSizes> fallback) {
   if (!in.attributes.has(key) && fallback) return *fallback;
-  Pair pair{};
+  AxisSizes sizes = smallest > 0 ? kOnes : kZeros;
   const nlohmann::json& value = in.attributes.raw(key);
   if (value.is_array()) {
-    const std::vector<std::int64_t> sizes = in.attributes.integers(key);
-    if (sizes.size() != 2 || image.flat)
-      in.attributes.fail(key, "give one number, or of an image one for rows and one for columns");
-    pair = {sizes[0], sizes[1]};
+    const std::vector<std::int64_t> given = in.attributes.integers(key);
+    if (given.size() != image.axes || image.axes == 1)
+      in.attributes.fail(key,
+                         "give one number, or of an image one for each axis: rows and columns, planes before them");
+    std::ranges::copy(given, sizes.begin());
   } else {
     const std::int64_t size =
         smallest > 0 ? in.attributes.positive_integer(key) : in.attributes.non_negative_integer(key);
-    pair = {size, image.flat ? beside : size};
+    std::fill_n(sizes.begin(), image.axes, size);
   }
-  if (pair[0] < smallest || pair[1] < smallest) in.attributes.fail(key, fmt::format("give {} or more", smallest));
-  return pair;
+  if (std::ranges::min(sizes) < smallest) in.attributes.fail(key, fmt::format("give {} or more", smallest));
+  return sizes;
 }
 
 struct Windows {
-  Pair kernel{}, stride{}, padding{}, dilation{1, 1};
+  AxisSizes kernel = kOnes, stride = kOnes, padding = kZeros, dilation = kOnes;
+
+  /// Returns the places from the first to the last that a window covers along an axis.
+  std::int64_t reach(std::size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
 };
+
+Windows convolution_windows(const OperatorInputs& in, const Image& image) {
+  return {.kernel = sizes_of(in, image, "kernel", 1, {}),
+          .stride = sizes_of(in, image, "stride", 1, kOnes),
+          .padding = sizes_of(in, image, "padding", 0, kZeros),
+          .dilation = sizes_of(in, image, "dilation", 1, kOnes)};
+}
+
+std::string_view axis_name(const Image& image, std::size_t axis) {
+  constexpr std::string_view kNames[] = {"planes", "rows", "columns"};
+  return kNames[image.axes == kMostAxes ? axis : axis + 1];
+}
 
 Image windows_over(const OperatorInputs& in, const Image& image, const Windows& windows, bool ceil) {
   Image output = image;
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t reach = windows.dilation[i] * (windows.kernel[i] - 1) + 1;
+  for (std::size_t i = 0; i < image.axes; ++i) {
+    const std::int64_t reach = windows.reach(i);
     const std::int64_t room = image.size[i] + 2 * windows.padding[i] - reach;
     if (room < 0) {
       in.fail(fmt::format(
           "a window of {} does not fit into the {} {} of its input {}: give a smaller kernel or more padding", reach,
-          image.size[i] + 2 * windows.padding[i], i == 0 ? "rows" : "columns", to_text(in.shape())));
+          image.size[i] + 2 * windows.padding[i], axis_name(image, i), to_text(in.shape())));
     }
     output.size[i] = room / windows.stride[i] + 1;
     // This is PyTorch's rule: a last window may hang over, but must begin inside the input or its left padding.
@@ -75,34 +104,59 @@ Image windows_over(const OperatorInputs& in, const Image& image, const Windows& 
   return output;
 }
 
-bool is_square(const Pair& pair) {
-  return pair[0] == pair[1];
+/// True for an image of rows and columns with as many of both.
+bool is_square(const Image& image, const AxisSizes& sizes) {
+  return image.axes == 2 && sizes[0] == sizes[1];
+}
+
+/// Reads the groups that divide channels and filters.
+std::int64_t groups_of(const OperatorInputs& in, std::int64_t channels, std::int64_t filters) {
+  const std::int64_t groups = in.attributes.positive_integer_or("groups", 1);
+  if (channels % groups != 0 || filters % groups != 0) {
+    in.attributes.fail("groups",
+                       fmt::format("{} groups do not divide {} channels and {} filters: give a divisor of both", groups,
+                                   channels, filters));
+  }
+  return groups;
+}
+
+/// Adds the product of a convolution that a window at each of `places` takes part in, of so many columns and so deep a
+/// sum in each group. The input and the output move once.
+void add_windows_product(GraphNode& node, const OperatorInputs& in, std::int64_t groups, std::int64_t places,
+                         std::int64_t columns, std::int64_t depth) {
+  add_product(node, places, columns, depth);
+  const double moved = static_cast<double>(element_count(in.shape()) + element_count(node.shape));
+  const double weights = static_cast<double>(groups * columns * depth);
+  for (auto* pass : {&node.forward, &node.input_grad, &node.weight_grad}) {
+    pass->back().count = groups;
+    pass->back().elements = moved;
+    pass->back().fixed_elements = pass == &node.weight_grad ? 2 * weights : weights;
+  }
+}
+
+/// Adds a bias to each place of the output.
+void add_bias(GraphNode& node) {
+  const double area = static_cast<double>(element_count(node.shape));
+  node.forward.push_back(traffic(2 * area));
+  node.weight_grad.push_back(traffic(area));
 }
 
 GraphNode convolution(const OperatorInputs& in) {
   const Image image = image_of(in);
   const std::int64_t filters = in.attributes.positive_integer("filters");
-  const Windows windows{.kernel = pair_of(in, image, "kernel", 1, {}, 1),
-                        .stride = pair_of(in, image, "stride", 1, Pair{1, 1}, 1),
-                        .padding = pair_of(in, image, "padding", 0, Pair{0, 0}, 0),
-                        .dilation = pair_of(in, image, "dilation", 1, Pair{1, 1}, 1)};
-  const std::int64_t groups = in.attributes.positive_integer_or("groups", 1);
+  const Windows windows = convolution_windows(in, image);
+  const std::int64_t groups = groups_of(in, image.channels, filters);
   const bool bias = in.attributes.boolean_or("bias", true);
   const bool relu = in.attributes.has("activation") && in.attributes.choice("activation", {"none", "relu"}) == "relu";
-  if (image.channels % groups != 0 || filters % groups != 0) {
-    in.attributes.fail("groups",
-                       fmt::format("{} groups do not divide {} channels and {} filters: give a divisor of both", groups,
-                                   image.channels, filters));
-  }
   Image output = windows_over(in, image, windows, false);
   output.channels = filters;
 
   GraphNode node{.shape = shape_of(output)};
-  const std::int64_t window = windows.kernel[0] * windows.kernel[1] * image.channels / groups;
+  const std::int64_t window = product_of(windows.kernel) * image.channels / groups;
   node.parameters.push_back({"weight", {filters, window}});
   if (bias) node.parameters.push_back({"bias", {filters}});
-  const bool runs = !image.flat && bias && is_square(windows.kernel) && is_square(windows.stride) &&
-                    is_square(windows.padding) && windows.dilation == Pair{1, 1};
+  const bool runs = bias && is_square(image, windows.kernel) && is_square(image, windows.stride) &&
+                    is_square(image, windows.padding) && windows.dilation == kOnes;
   if (runs) {
     node.layer = ConvolutionLayer{.height = image.size[0],
                                   .width = image.size[1],
@@ -116,19 +170,9 @@ GraphNode convolution(const OperatorInputs& in) {
                                   .input_grad = in.nodes[0]->needs_grad};
     return node;
   }
-  add_product(node, output.size[0] * output.size[1], filters / groups, window);
-  const double moved = static_cast<double>(element_count(in.shape()) + element_count(node.shape));
-  const double weights = static_cast<double>(filters * window);
-  for (auto* pass : {&node.forward, &node.input_grad, &node.weight_grad}) {
-    pass->back().count = groups;
-    pass->back().elements = moved;
-    pass->back().fixed_elements = pass == &node.weight_grad ? 2 * weights : weights;
-  }
+  add_windows_product(node, in, groups, product_of(output.size), filters / groups, window);
   const double area = static_cast<double>(element_count(node.shape));
-  if (bias) {
-    node.forward.push_back(traffic(2 * area));
-    node.weight_grad.push_back(traffic(area));
-  }
+  if (bias) add_bias(node);
   if (relu) {
     node.forward.push_back(traffic(2 * area));
     node.input_grad.insert(node.input_grad.begin(), traffic(2 * area));
@@ -139,16 +183,41 @@ GraphNode convolution(const OperatorInputs& in) {
   return node;
 }
 
+/// Moves its windows over the output, as a convolution's backward does: each place of the input gives a window of the
+/// output all its filters. `output_padding` makes the output larger at its end.
+GraphNode transposed_convolution(const OperatorInputs& in) {
+  const Image image = image_of(in);
+  const std::int64_t filters = in.attributes.positive_integer("filters");
+  const Windows windows = convolution_windows(in, image);
+  const AxisSizes more = sizes_of(in, image, "output_padding", 0, kZeros);
+  const std::int64_t groups = groups_of(in, image.channels, filters);
+  Image output = image;
+  output.channels = filters;
+  for (std::size_t i = 0; i < image.axes; ++i) {
+    output.size[i] = (image.size[i] - 1) * windows.stride[i] + windows.reach(i) - 2 * windows.padding[i] + more[i];
+    if (output.size[i] < 1)
+      in.fail(fmt::format("its padding leaves no {} of the output: give less", axis_name(image, i)));
+  }
+  const std::int64_t window = product_of(windows.kernel) * filters / groups;
+  GraphNode node{.shape = shape_of(output), .parameters = {{"weight", {image.channels, window}}}};
+  add_windows_product(node, in, groups, product_of(image.size), window, image.channels / groups);
+  if (in.attributes.boolean_or("bias", true)) {
+    node.parameters.push_back({"bias", {filters}});
+    add_bias(node);
+  }
+  node.saves_input = {true};
+  return node;
+}
+
 GraphNode pooling(const OperatorInputs& in, PoolingKind kind) {
   const Image image = image_of(in);
-  const Pair kernel = pair_of(in, image, "kernel", 1, {}, 1);
+  const AxisSizes kernel = sizes_of(in, image, "kernel", 1, {});
   const Windows windows{.kernel = kernel,
-                        .stride = pair_of(in, image, "stride", 1, kernel, 1),
-                        .padding = pair_of(in, image, "padding", 0, Pair{0, 0}, 0)};
+                        .stride = sizes_of(in, image, "stride", 1, kernel),
+                        .padding = sizes_of(in, image, "padding", 0, kZeros)};
   const bool ceil = in.attributes.boolean_or("ceil", false);
   GraphNode node{.shape = shape_of(windows_over(in, image, windows, ceil))};
-  const bool runs =
-      !image.flat && !ceil && is_square(kernel) && is_square(windows.stride) && windows.padding == Pair{0, 0};
+  const bool runs = !ceil && is_square(image, kernel) && is_square(image, windows.stride) && windows.padding == kZeros;
   if (runs) {
     node.layer = PoolingLayer{.height = image.size[0],
                               .width = image.size[1],
@@ -177,11 +246,11 @@ GraphNode average_pooling(const OperatorInputs& in) {
 /// Averages over windows whose number is the given size.
 GraphNode adaptive_average_pooling(const OperatorInputs& in) {
   const Image image = image_of(in);
-  const Pair size = pair_of(in, image, "size", 1, {}, 1);
+  const AxisSizes size = sizes_of(in, image, "size", 1, {});
   Image output = image;
   output.size = size;
   GraphNode node{.shape = shape_of(output)};
-  if (!image.flat && is_square(size) && is_square(image.size) && image.size[0] % size[0] == 0) {
+  if (is_square(image, size) && is_square(image, image.size) && image.size[0] % size[0] == 0) {
     const std::int64_t kernel = image.size[0] / size[0];
     node.layer = PoolingLayer{.height = image.size[0],
                               .width = image.size[1],
@@ -221,7 +290,8 @@ const std::vector<Operator>& image_operators() {
                                                    {"batch_norm", 1, 1, batch_norm},
                                                    {"convolution", 1, 1, convolution},
                                                    {"flatten", 1, 1, flatten},
-                                                   {"max_pooling", 1, 1, max_pooling}};
+                                                   {"max_pooling", 1, 1, max_pooling},
+                                                   {"transposed_convolution", 1, 1, transposed_convolution}};
   return kOperators;
 }
 

@@ -4,8 +4,10 @@
 // sequence_operators.cpp, elementwise_operators.cpp, tensor_operators.cpp. A new operator is a function there and a line
 // in the file's table.
 //
-//   convolution  filters, kernel, stride 1, padding 0, dilation 1, groups 1 (each a number, or one for rows and one for
-//                columns; of sequences along the tokens), bias true, activation none | relu
+//   convolution  filters, kernel, stride 1, padding 0, dilation 1, groups 1 (each a number, or one for each axis: of
+//                images rows and columns, of volumes planes, rows and columns; of sequences along the tokens), bias true,
+//                activation none | relu
+//   transposed_convolution  filters, kernel, stride 1, padding 0, output_padding 0, dilation 1, groups 1, bias true
 //   max_pooling, average_pooling  kernel, stride (kernel), padding 0, ceil false;   adaptive_average_pooling  size
 //   batch_norm, layer_norm (bias true), rms_norm;   flatten;   slice  axis, from, count
 //   linear       out, bias true, activation none | relu | gelu, dropout 0, tied_to (the embedding whose table it reads)

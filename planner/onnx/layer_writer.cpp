@@ -20,13 +20,14 @@ void LayerWriter::add_weight(const std::string& name, const OnnxTensor& weight) 
 }
 
 void LayerWriter::add_input(const std::string& name, const OnnxValue& value) {
-  constexpr std::size_t kImage = 4, kMostSizes = 3;
+  constexpr std::size_t kImage = 4, kVolume = 5, kMostSizes = 3;
   const TensorShape sample = of_a_sample(value.shape, fmt::format("{}: input {}", file_, name));
   if (!value.numbers) {
     const std::int64_t count = element_count(sample);
     bind(name, value, add(name, {{"op", "input"}, {"tokens", count}}, {}), {count});
-  } else if (value.shape.size() == kImage) {
-    const TensorShape image = {value.shape[2], value.shape[3], value.shape[1]};
+  } else if (value.shape.size() == kImage || value.shape.size() == kVolume) {
+    TensorShape image(value.shape.begin() + 2, value.shape.end());
+    image.push_back(value.shape[1]);
     bind(name, value, add(name, {{"op", "input"}, {"shape", image}}, {}), image, true);
   } else {
     const TensorShape shape = sample.size() > kMostSizes ? TensorShape{element_count(sample)} : sample;

@@ -23,6 +23,19 @@ OnnxShapes convolution(const ShapeCall& call) {
   return one_shape(shape);
 }
 
+OnnxShapes transposed_convolution(const ShapeCall& call) {
+  require_rank(call, 3, "image");
+  const TensorShape &image = call.shape(0), &weight = call.shape(1);
+  if (weight.size() != image.size() || weight[0] != image[1]) {
+    call.fail(fmt::format("weights {} do not fit the image {}", to_text(weight), to_text(image)));
+  }
+  TensorShape shape = {image[0], weight[1] * call.node.integer_or("group", 1)};
+  const std::vector<std::int64_t> kernel = call.node.integers_or("kernel_shape", {weight.begin() + 2, weight.end()});
+  for (const OnnxWindow& window : transposed_windows_of(call.node, image, kernel, call.place))
+    shape.push_back(window.output);
+  return one_shape(shape);
+}
+
 OnnxShapes pooling(const ShapeCall& call) {
   require_rank(call, 3, "image");
   const TensorShape& image = call.shape(0);
@@ -90,6 +103,7 @@ OnnxShapes recurrent(const ShapeCall& call) {
 
 const ShapeRules& product_shapes() {
   static const ShapeRules kRules = {{"Conv", convolution},
+                                    {"ConvTranspose", transposed_convolution},
                                     {"MaxPool", pooling},
                                     {"AveragePool", pooling},
                                     {"LpPool", pooling},

@@ -40,6 +40,37 @@ TEST_CASE("a convolution's windows are counted with stride, padding and dilation
   CHECK(forward_flops(depthwise) == 2 * 8 * 8 * 32 * 9);
 }
 
+TEST_CASE("windows move over volumes as over images") {
+  // The first layer of C3D (Tran et al. 2015): 16 frames of 112 x 112.
+  const GraphNode c3d = made("[16, 112, 112, 3]", R"({"op": "convolution", "filters": 64, "kernel": 3, "padding": 1})");
+  CHECK(c3d.shape == TensorShape{16, 112, 112, 64});
+  CHECK(forward_flops(c3d) == 2.0 * 16 * 112 * 112 * 64 * 27 * 3);
+  CHECK(parameter_count(c3d) == 64 * 81 + 64);
+  CHECK(made("[16, 112, 112, 64]", R"({"op": "max_pooling", "kernel": [1, 2, 2]})").shape ==
+        TensorShape{16, 56, 56, 64});
+  CHECK(made("[2, 7, 7, 512]", R"({"op": "adaptive_average_pooling", "size": 1})").shape == TensorShape{1, 1, 1, 512});
+}
+
+TEST_CASE("a transposed convolution has the FLOPs and weights of the convolution whose backward it is") {
+  // The first step upwards of U-Net (Ronneberger et al. 2015): windows of 2 x 2, half of the channels.
+  const GraphNode up = made(
+      "[28, 28, 1024]", R"({"op": "transposed_convolution", "filters": 512, "kernel": 2, "stride": 2, "bias": false})");
+  const GraphNode down =
+      made("[56, 56, 512]", R"({"op": "convolution", "filters": 1024, "kernel": 2, "stride": 2, "bias": false})");
+  CHECK(up.shape == TensorShape{56, 56, 512});
+  CHECK(forward_flops(up) == 2.0 * 28 * 28 * 1024 * 512 * 4);
+  CHECK(forward_flops(up) == forward_flops(down));
+  CHECK(parameter_count(up) == parameter_count(down));
+  const GraphNode grouped = made("[8, 8, 32]", R"({"op": "transposed_convolution", "filters": 16, "kernel": 3,
+    "stride": 2, "padding": 1, "output_padding": 1, "groups": 4})");
+  CHECK(grouped.shape == TensorShape{16, 16, 16});
+  CHECK(forward_flops(grouped) == 2.0 * 64 * 32 * 4 * 9);
+  CHECK(parameter_count(grouped) == 32 * 4 * 9 + 16);
+  CHECK(
+      made("[4, 4, 4, 8]", R"({"op": "transposed_convolution", "filters": 2, "kernel": 4, "stride": 2, "padding": 1})")
+          .shape == TensorShape{8, 8, 8, 2});
+}
+
 TEST_CASE("a convolution that the executor runs is its layer, and counts as much as one that it does not run") {
   const char* text = R"({"op": "convolution", "filters": 64, "kernel": 3, "padding": 1, "bias": %})";
   const auto with = [&](const std::string& bias) {
@@ -164,6 +195,10 @@ TEST_CASE("an operator that does not fit its input is refused by its place and t
   refused("[4, 4, 8]", R"({"op": "convolution", "filters": 4, "kernel": 0})", "kernel");
   refused("[4, 4, 8]", R"({"op": "convolution", "filters": 4, "kernel": 1, "groups": 3})", "3 groups do not divide 8");
   refused("[8]", R"({"op": "convolution", "filters": 4, "kernel": 1})", "an image is");
+  refused("[4, 4, 4, 8]", R"({"op": "convolution", "filters": 4, "kernel": [3, 3]})", "one for each axis");
+  refused("[2, 4, 4, 8]", R"({"op": "convolution", "filters": 4, "kernel": 3})", "3 does not fit into the 2 planes");
+  refused("[1, 1, 8]", R"({"op": "transposed_convolution", "filters": 4, "kernel": 1, "padding": 1})",
+          "leaves no rows");
   refused("[4, 8]", R"({"op": "embedding", "vocab": 4, "hidden": 4})", "input of tokens");
   refused("tokens", R"({"op": "linear", "out": 4})", "put an embedding before");
   refused("tokens", R"({"op": "relu"})", "put an embedding before");

@@ -157,6 +157,36 @@ TEST_CASE("a recurrent layer of ONNX has the FLOPs, weights and kernels of the l
   }
 }
 
+TEST_CASE("convolutions over volumes, and transposed ones, have the FLOPs, weights and kernels of the layer graph's") {
+  OnnxWriter onnx;
+  const std::string x = onnx.input("x", {8, 4, 16, 16});
+  const std::string down = onnx.node("Conv", "down", {x, onnx.weight("w", {32, 8, 3, 3, 3}), onnx.weight("b", {32})},
+                                     {{"pads", {1, 1, 1, 1, 1, 1}}, {"strides", {1, 2, 2}}});
+  const std::string pooled =
+      onnx.node("MaxPool", "pool", {down}, {{"kernel_shape", {2, 2, 2}}, {"strides", {2, 2, 2}}});
+  const std::string up =
+      onnx.node("ConvTranspose", "up", {pooled, onnx.weight("v", {32, 8, 3, 3, 3})},
+                {{"strides", {2, 2, 2}}, {"pads", {1, 1, 1, 1, 1, 1}}, {"output_padding", {1, 1, 1}}});
+  onnx.output(up);
+  const std::vector<GraphNode> nodes = nodes_of(onnx.bytes());
+  const std::vector<GraphNode> graph = graph_of(R"({"name": "volume", "nodes": [
+    {"name": "x", "op": "input", "shape": [4, 16, 16, 8]},
+    {"name": "down", "op": "convolution", "filters": 32, "kernel": 3, "stride": [1, 2, 2], "padding": 1},
+    {"name": "pool", "op": "max_pooling", "kernel": 2},
+    {"name": "up", "op": "transposed_convolution", "filters": 8, "kernel": 3, "stride": 2, "padding": 1,
+     "output_padding": 1, "bias": false}, {"op": "flatten"}, {"op": "loss"}]})");
+  for (const char* name : {"down", "pool", "up"}) {
+    CAPTURE(name);
+    const GraphNode &one = named(nodes, name), &other = named(graph, name);
+    CHECK(one.shape == other.shape);
+    CHECK(one.forward == other.forward);
+    CHECK(one.input_grad == other.input_grad);
+    CHECK(one.weight_grad == other.weight_grad);
+    CHECK(parameter_count(one) == parameter_count(other));
+  }
+  CHECK(named(nodes, "up").shape == TensorShape{4, 8, 8, 8});
+}
+
 TEST_CASE("an operator that is not known is priced by its bytes, and said") {
   OnnxWriter onnx;
   onnx.output(onnx.node("NewNorm", "new", {onnx.input("x", {32, 16}), onnx.weight("w", {16})}));

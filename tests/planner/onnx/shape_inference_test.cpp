@@ -34,10 +34,30 @@ std::optional<std::vector<OnnxValue>> outputs_of(const Rule& rule, std::size_t o
 }
 
 TEST_CASE("each operator has the shape that ONNX's specification gives") {
-  const OnnxValue image = numbers({2, 3, 9, 9});
+  const OnnxValue image = numbers({2, 3, 9, 9}), small = numbers({1, 1, 3, 3});
   const std::vector<Rule> rules = {
       {"Conv", {image, numbers({8, 3, 3, 3})}, {{"strides", {2, 2}}, {"pads", {1, 1, 1, 1}}}, {}, {2, 8, 5, 5}},
       {"Conv", {image, numbers({6, 1, 3, 3})}, {{"dilations", {2, 2}}}, {{"group", 3}}, {2, 6, 5, 5}},
+      // The examples of ConvTranspose in ONNX's documentation.
+      {"ConvTranspose", {small, numbers({1, 2, 3, 3})}, {}, {}, {1, 2, 5, 5}},
+      {"ConvTranspose", {numbers({1, 1, 3}), numbers({1, 2, 3})}, {}, {}, {1, 2, 5}},
+      {"ConvTranspose", {numbers({1, 1, 3, 4, 5}), numbers({1, 2, 3, 3, 3})}, {}, {}, {1, 2, 5, 6, 7}},
+      {"ConvTranspose",
+       {small, numbers({1, 2, 3, 3})},
+       {{"strides", {3, 2}}, {"output_shape", {10, 8}}},
+       {},
+       {1, 2, 10, 8}},
+      {"ConvTranspose",
+       {small, numbers({1, 2, 3, 3})},
+       {{"strides", {3, 2}}, {"output_padding", {1, 1}}},
+       {},
+       {1, 2, 10, 8}},
+      {"ConvTranspose", {small, numbers({1, 1, 2, 2})}, {{"dilations", {2, 2}}}, {}, {1, 1, 5, 5}},
+      {"ConvTranspose",
+       {small, numbers({1, 2, 3, 3})},
+       {{"strides", {3, 2}}, {"pads", {1, 2, 1, 2}}},
+       {},
+       {1, 2, 7, 3}},
       {"MaxPool", {image}, {{"kernel_shape", {2, 2}}, {"strides", {2, 2}}}, {}, {2, 3, 4, 4}},
       {"MaxPool", {image}, {{"kernel_shape", {2, 2}}, {"strides", {2, 2}}}, {{"ceil_mode", 1}}, {2, 3, 5, 5}},
       {"GlobalAveragePool", {image}, {}, {}, {2, 3, 1, 1}},
