@@ -48,7 +48,7 @@ std::vector<LayerPrice> with_kept_layers(std::vector<LayerPrice> prices) {
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     LayerPrice kept = prices[kind];
     kept.rebuild_full = kept.rebuild_selective = {};
-    prices.push_back(std::move(kept));
+    prices.push_back(kept);
   }
   return prices;
 }
