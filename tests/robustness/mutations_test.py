@@ -193,14 +193,15 @@ class Run:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("plumb")
-    parser.add_argument("--mutants", type=int, default=5, help="of each seed")
+    parser.add_argument("--mutants", type=int, help="of each seed (default: 5, or 2 of a sanitized tool, which takes longer)")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument("--only", default="", help="seeds with this in their name")
     parser.add_argument("--keep", default="", help="a folder for the files that failed")
     arguments = parser.parse_args()
-    numbers = range(arguments.first, arguments.first + arguments.mutants)
     with tempfile.TemporaryDirectory(prefix="plumb-seeds-") as folder, concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         run = Run(arguments, folder)
+        mutants = arguments.mutants or (2 if run.tool.sanitized else 5)
+        numbers = range(arguments.first, arguments.first + mutants)
         faults = run.make_seeds()
         seeds = [seed for seed in SEEDS if arguments.only in seed.name]
         if not faults:

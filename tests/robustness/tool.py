@@ -20,8 +20,8 @@ class Tool:
         path = pathlib.Path(plumb).resolve()
         self.environment = dict(os.environ, PATH=f"{path.parent}{os.pathsep}{os.environ['PATH']}", OPENBLAS_NUM_THREADS="1")
         # AddressSanitizer reserves terabytes of addresses, which a limit on them would forbid.
-        sanitized = b"__asan_init" in path.read_bytes()
-        self.bounds = "ulimit -c 0; " + ("" if sanitized else f"ulimit -v {MEMORY_KIB}; ")
+        self.sanitized = b"__asan_init" in path.read_bytes()
+        self.bounds = "ulimit -c 0; " + ("" if self.sanitized else f"ulimit -v {MEMORY_KIB}; ")
 
     def answer(self, command, folder, seconds):
         """Runs the command in `folder` and returns (exit code, stdout, stderr); the code is None if it took longer than
