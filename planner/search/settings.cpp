@@ -65,6 +65,7 @@ SettingsResult search_settings(const ModelSpec& model, const std::vector<Setting
 }
 
 std::vector<int> device_counts(const ClusterSpec& cluster) {
+  if (!cluster.further_sites.empty()) return {cluster.devices};
   std::vector<int> counts;
   const int node = cluster.devices_per_node;
   for (int devices = 1; devices <= cluster.devices; ++devices)

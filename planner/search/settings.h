@@ -67,7 +67,7 @@ SettingsResult search_settings(const ModelSpec& model, const std::vector<Setting
                                const std::optional<Schedule>& order = std::nullopt);
 
 /// Returns the numbers of devices of which the cluster's nodes can be taken, up to its own, ascending: divisors of a
-/// node, and full nodes.
+/// node, and full nodes; of several sites all devices.
 std::vector<int> device_counts(const ClusterSpec& cluster);
 
 }}  // namespace plumb::planner

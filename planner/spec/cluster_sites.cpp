@@ -164,6 +164,7 @@ double peak_flops_per_second(const ClusterSpec& cluster, Precision precision) {
 }
 
 OperatingSpec mean_operation(const ClusterSpec& cluster) {
+  if (cluster.further_sites.empty()) return cluster.operation;
   const auto mean = [&](const auto& figure) { return mean_over_devices(cluster, figure); };
   return {.usd_per_device_hour = mean([](const OperatingSpec& one) { return one.usd_per_device_hour; }),
           .idle_watts = mean([](const OperatingSpec& one) { return one.idle_watts; }),

@@ -395,6 +395,9 @@ ClusterSpec read_cluster(StrictObject object, const nlohmann::json& json) {
     between.finish();
   }
   const int devices = count_or(object, "devices", cluster.devices_per_node + further);
+  if (further > 0 && devices <= further)
+    object.fail("devices", fmt::format("{} devices leave none beside the {} of further_sites: count those of all sites",
+                                       devices, further));
   if (const std::string conflict = devices_conflict(cluster, devices - further); !conflict.empty())
     object.fail("devices", conflict);
   cluster.devices = devices;

@@ -207,6 +207,12 @@ class Sites(CommandLineTest):
         self.assertEqual(len(self.json("memory", path)["ranks"]), ranks)
         self.assertIn("ranks must be numbered over the sites", plumb("export", path, "--to", "megatron").stderr)
 
+    def test_money_counts_the_devices_of_all_sites(self):
+        answer = self.json("plan", "llama-3-8b", "h100:8+a100:8", *self.QUESTION, "--objective", "cost", "--price", 3)
+        per_usd = answer["ranked"][0]["goal"]["tokens_per_usd"]
+        step = answer["ranked"][0]["prediction"]["step_time_s"]
+        self.assertAlmostEqual(per_usd, 64 * 8192 / (16 * 3 * step / 3600), delta=1e-6 * per_usd)
+
     def test_sites_that_cannot_be_joined_or_laid_out_are_refused(self):
         def asked(cluster, layout="schedule=1f1b"):
             return ("plan", "gpt2", cluster, "--global-batch", 64, "--layout", layout)

@@ -45,6 +45,10 @@ TEST_CASE("sites survive the JSON form, with their link") {
   CHECK(read.devices == 24);
   CHECK(read.further_sites.front().device == preset_cluster("a100").device);
   CHECK(read.between_sites == kLinkOfSites);
+  nlohmann::json fewer = json;
+  fewer["devices"] = 8;
+  CHECK(refusal([&] { (void)cluster_from_json(fewer, "cluster"); }).find("count those of all sites") !=
+        std::string::npos);
 }
 
 TEST_CASE("senders share the link between sites; without one the slower network is theirs") {
