@@ -9,8 +9,10 @@ std::optional<AssumedStack> assumed_stack(const ModelSpec& model, const ClusterS
     const auto lists = [&](const ClusterSpec& site) { return site.device.peak_flops_per_second.contains(precision); };
     return lists(cluster) && std::ranges::all_of(cluster.further_sites, lists);
   };
+  const auto is_measured = [](const ClusterSpec& site) { return !site.samples.empty(); };
+  const bool measured = is_measured(cluster) || std::ranges::any_of(cluster.further_sites, is_measured);
   const bool has_bf16 = has(Precision::kBf16);
-  if (model.graph || !cluster.samples.empty() || !(has_bf16 || has(Precision::kFp16))) return std::nullopt;
+  if (model.graph || measured || !(has_bf16 || has(Precision::kFp16))) return std::nullopt;
   if (!has_bf16) return AssumedStack{"megatron-lm-2021", "the device has no bf16, as those before Ampere"};
   if (layout.zero == 3 && layout.pipeline == 1 && layout.tensor == 1 && model.experts == 0) {
     return AssumedStack{"torchtitan", "parameters are sharded, and neither tensors nor stages are divided"};

@@ -31,7 +31,7 @@ struct AssumedStack {
 ///   "megatron-core"     on devices without fp8, of Ampere's generation;
 ///   "nemo-moe"          for mixtures of experts on later devices;
 ///   "nemo"              for other models on later devices.
-/// Of several sites' devices the oldest decide. Returns nothing where Plumb's own executor is meant: layer graphs, clusters whose kernels were measured
+/// The oldest of several sites' devices decide. The function returns nothing where Plumb's own executor is meant: layer graphs, clusters whose kernels were measured
 /// (`plumb calibrate`), and devices without products in 16 bit.
 std::optional<AssumedStack> assumed_stack(const ModelSpec& model, const ClusterSpec& cluster, const Layout& layout);
 

@@ -114,6 +114,9 @@ struct ClusterSpec {
 
 int node_count(const ClusterSpec& cluster);
 
+/// Returns the reason why a cluster of one site cannot have that many devices, with the remedy; empty if it can.
+std::string devices_conflict(const ClusterSpec& cluster, int devices);
+
 /// The devices of the largest host; a node with more is a domain of several hosts, such as NVL72.
 inline constexpr int kLargestHost = 16;
 

@@ -123,6 +123,9 @@ SEEDS = [
     Seed("hugging face", "config.json", f"plumb simulate config.json h100:2 {QUESTION}", as_json(HUGGING_FACE)),
     Seed("cluster", "cluster.json", f"plumb simulate gpt-nano cluster.json:2 --global-batch 4 {LAYOUT}",
          made_by="plumb clusters h100 >cluster.json"),
+    Seed("sites", "sites.json", "plumb simulate gpt-nano sites.json --global-batch 4 --layout pp=2,schedule=1f1b",
+         made_by="plumb plan gpt-nano h100:1+a100:1@10 --global-batch 4 -o of-sites.json && "
+                 "python3 -c 'import json; print(json.dumps(json.load(open(\"of-sites.json\"))[\"cluster\"]))' >sites.json"),
     Seed("small cluster", "cpu.json", f"plumb simulate gpt-nano cpu.json --global-batch 4 {LAYOUT}", as_json(CPU)),
     Seed("stack", "stack.json", f"plumb simulate gpt-nano h100:2 --stack ./stack.json --global-batch 4 {LAYOUT}",
          made_by="plumb stacks megatron-core >stack.json"),

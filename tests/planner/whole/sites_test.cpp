@@ -36,7 +36,6 @@ TEST_CASE("two equal sites on one network cost what one cluster of all devices c
   const ModelSpec model = preset_model("llama-3-8b");
   const TrainingSpec training{.global_batch = 32, .sequence = 4096};
   Pricing of_one(model, one, training), of_both(model, both, training);
-  int layouts = 0;
   for (const char* text :
        {"tp=8,pp=2", "tp=4,dp=2,pp=2,zero=1", "tp=2,dp=2,pp=4,sp=1", "dp=8,pp=2,zero=1,recompute=full",
         "tp=8,pp=2,v=2,schedule=interleaved", "tp=4,dp=2,pp=2,schedule=zb-h1"}) {
@@ -48,9 +47,7 @@ TEST_CASE("two equal sites on one network cost what one cluster of all devices c
     CHECK(a.simulation.makespan == b.simulation.makespan);
     CHECK(a.simulation.peak_memory_bytes == b.simulation.peak_memory_bytes);
     CHECK(a.rates.mfu_ratio == doctest::Approx(b.rates.mfu_ratio));
-    ++layouts;
   }
-  CHECK(layouts == 6);
 }
 
 TEST_CASE("H100 with A100, and two sites over 10 GB/s, beat each site alone and the even split") {
