@@ -92,7 +92,8 @@ BoundOrder bound_order(const Schedule& schedule) {
   return order;
 }
 
-SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches) {
+SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches,
+                              std::span<const SimTime> waits) {
   const std::vector<StageTimes> times = times_of(stages.kinds, order.backwards);
   const auto at = [&](int stage) -> const StageTimes& { return times[stages.kind_of_stage[stage]]; };
 
@@ -118,7 +119,8 @@ SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order,
     // The step ends at the lane's first stage, or with any stage of the rank itself.
     const bool itself = order.split || order.root[first] == first;
     const SimTime tail = itself ? last[rank] : at(order.root[first]).last;
-    bound = std::max(bound, work[rank] + before[first] + tail);
+    const SimTime waiting = waits.empty() ? SimTime{0} : waits[rank];
+    bound = std::max(bound, work[rank] + waiting + before[first] + tail);
   }
   return bound;
 }

@@ -42,8 +42,10 @@ BoundOrder bound_order(const Schedule& schedule);
 /// Returns a time before which no schedule of these stages ends. It adds for each rank the forwards of the parts before
 /// its first one, the rank's own work on all micro-batches, the backwards of those parts (unless the backward is split:
 /// weight gradients may run beside them), and the reduction (unless it starts inside a backward) and optimizer step
-/// that come last. `order` may have any number of micro-batches.
-SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches);
+/// that come last. `order` may have any number of micro-batches. `waits` are times for which each rank waits between its
+/// first and its last compute action; empty: none is known.
+SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches,
+                              std::span<const SimTime> waits = {});
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 
 /// Returns a time for which the ranks of these stages compute at least, on average: forwards and backwards of all

@@ -44,6 +44,7 @@ Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::op
       tree_(pricing, space_for(space, order), skeletons_),
       advisor_(pricing, space),
       work_(pricing),
+      moved_(pricing.training()),
       own_links_(pricing.training()) {
   bound_families();
 }
@@ -219,20 +220,32 @@ bool Candidates::cannot_fit(Layout core, const Offload& offload) {
          memory_shortfall({peak}, largest_device(pricing_.cluster()), pricing_.memory_headroom(core)).has_value();
 }
 
-/// The group of micro-batches orders the same stages: it changes neither their prices nor the bound.
+/// The group of micro-batches orders the same stages: it changes neither their prices nor the bound, unless activations
+/// move.
 LeastTimes Candidates::bound_by_stages(const Layout& layout, StageBounds& known_bounds) {
+  const Skeleton& skeleton = *skeletons_.find(layout);
+  if (layout.offload.activations || skeleton.order.has(Op::kEvict)) return bound_of_stages(layout, skeleton, true);
   Layout any_group = layout;
   any_group.group = 0;
   const auto before = std::ranges::find(known_bounds, any_group, &StageBounds::value_type::first);
   if (before != known_bounds.end()) return before->second;
-  const Skeleton& known = *skeletons_.find(layout);
-  const PricedLayout priced = price_layout(pricing_, layout, known.schedule, known.order);
-  const StageTable stages{priced.kinds, priced.kind_of_stage};
-  const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
-  const LeastTimes least{.step = step_time_lower_bound(stages, known.bound, microbatches),
-                         .busy = busy_lower_bound(stages, known.bound, microbatches)};
+  const LeastTimes least = bound_of_stages(layout, skeleton, false);
   known_bounds.emplace_back(std::move(any_group), least);
   return least;
+}
+
+LeastTimes Candidates::bound_of_stages(const Layout& layout, const Skeleton& skeleton, bool moves) {
+  const PricedLayout priced = price_layout(pricing_, layout, skeleton.schedule, skeleton.order);
+  const StageTable stages{priced.kinds, priced.kind_of_stage};
+  const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
+  MoveTimes moving;
+  try {
+    if (moves) moving = moved_.times(layout, stages, skeleton.bound);
+  } catch (const ScheduleError&) {  // the layout has no order, which a look at it will tell
+  }
+  return {.step = std::max(moving.fullest_channel,
+                           step_time_lower_bound(stages, skeleton.bound, microbatches, moving.waits)),
+          .busy = busy_lower_bound(stages, skeleton.bound, microbatches)};
 }
 
 Candidates::Learned Candidates::learn_more(const Candidate& candidate) {

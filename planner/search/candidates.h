@@ -26,6 +26,7 @@
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
 #include "planner/search/layout_tree.h"
+#include "planner/search/moved_activations.h"
 #include "planner/search/objective.h"
 #include "planner/search/skeletons.h"
 #include "planner/search/work_bound.h"
@@ -170,6 +171,7 @@ class Candidates {
   Learned learn_step(const Candidate& candidate);
   using StageBounds = std::vector<std::pair<Layout, LeastTimes>>;  // of a core's layouts, without their group
   LeastTimes bound_by_stages(const Layout& layout, StageBounds& known_bounds);
+  LeastTimes bound_of_stages(const Layout& layout, const Skeleton& skeleton, bool moves);
   void note_miss(std::size_t index, const MemoryShortfall& shortfall);
   Candidate bounded(Candidate candidate, Known known, const LeastTimes& least) const;
   Evaluation on_shared_links(const Layout& layout);
@@ -183,6 +185,7 @@ class Candidates {
   LayoutTree tree_;
   FitAdvisor advisor_;
   WorkBounds work_;
+  MovedActivations moved_;
   OwnLinksSteps own_links_;
   std::vector<Branch> families_;
   std::deque<Branch> cores_;  // which grow without a copy of all
