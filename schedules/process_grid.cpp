@@ -1,5 +1,7 @@
 #include "schedules/process_grid.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "schedules/error.h"
@@ -68,6 +70,28 @@ int world_rank_of(const ProcessGrid& grid, const GridCoordinates& c) {
                                 c.context, c.data, c.pipeline, grid.tensor, grid.context, grid.data, grid.pipeline));
   }
   return c.tensor + grid.tensor * (c.context + grid.context * (c.data + grid.data * c.pipeline));
+}
+
+int device_of(const ProcessGrid& grid, int world_rank) {
+  require_rank(grid, world_rank);
+  const int stage = grid.tensor * grid.context * grid.data;
+  if (grid.together == 0 || grid.together == stage) return world_rank;
+  const int in_stage = world_rank % stage;
+  return (in_stage / grid.together * grid.pipeline + world_rank / stage) * grid.together + in_stage % grid.together;
+}
+
+int world_rank_on(const ProcessGrid& grid, int device) {
+  require_rank(grid, device);
+  const int stage = grid.tensor * grid.context * grid.data;
+  if (grid.together == 0 || grid.together == stage) return device;
+  const int block = device / grid.together;
+  return block % grid.pipeline * stage + block / grid.pipeline * grid.together + device % grid.together;
+}
+
+std::vector<int> devices_of(const ProcessGrid& grid, std::vector<int> world_ranks) {
+  for (int& rank : world_ranks) rank = device_of(grid, rank);
+  std::ranges::sort(world_ranks);
+  return world_ranks;
 }
 
 int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates) {

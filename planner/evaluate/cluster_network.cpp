@@ -214,7 +214,7 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
   std::vector<double> speeds(static_cast<std::size_t>(world_size(grid)), 1.0);
   for (const SlowRank& rank : slow) {
     require_below(rank.world_rank, world_size(grid), "rank");
-    for (const int peer : group_ranks(grid, Group::kTensor, rank.world_rank)) {
+    for (const int peer : group_ranks(grid, Group::kTensor, world_rank_on(grid, rank.world_rank))) {
       double& speed = speeds[static_cast<std::size_t>(peer % replicas) * grid.pipeline + peer / replicas];
       speed = std::min(speed, rank.speed);
     }
@@ -233,7 +233,7 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
   const auto placed = [&](const Fabric& links) {
     NetworkSpec exchanged = with_inner_collectives(place(links, cluster.devices_per_node, grid, lowered, costs), links,
                                                    cluster.devices_per_node, groups, lowered, costs);
-    return with_moves(std::move(exchanged), links, host_links(cluster), lowered);
+    return with_moves(std::move(exchanged), links, host_links(cluster), grid, lowered);
   };
   NetworkSpec network = placed(fabric);
   fit_volumes(network, costs, priced_rates(network, cluster, !options.topology));

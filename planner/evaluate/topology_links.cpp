@@ -18,10 +18,12 @@ LinkCost path_cost(const Topology& topology, int from_device, int to_device) {
   return cost;
 }
 
-LinkCost link_of_replicas(const Topology& topology, int replicas, int from_rank, int to_rank) {
+LinkCost link_of_replicas(const Topology& topology, const ProcessGrid& grid, int from_rank, int to_rank) {
+  const int replicas = world_size(grid) / grid.pipeline;
   LinkCost link{.latency = Seconds{0}, .bytes_per_second = 0};
   for (int replica = 0; replica < replicas; ++replica) {
-    const LinkCost cost = path_cost(topology, from_rank * replicas + replica, to_rank * replicas + replica);
+    const LinkCost cost = path_cost(topology, device_of(grid, from_rank * replicas + replica),
+                                    device_of(grid, to_rank * replicas + replica));
     link.latency = std::max(link.latency, cost.latency);
     link.bytes_per_second = std::max(link.bytes_per_second, cost.bytes_per_second);
   }
@@ -40,7 +42,7 @@ CostTable with_topology_links(CostTable costs, const Topology& topology, const P
                     ranks, topology.devices.size(), topology.devices.size()));
   }
   for (const auto& [source, destination] : pipeline_hops(schedule)) {
-    costs.links[{source, destination}] = link_of_replicas(topology, ranks / grid.pipeline, source, destination);
+    costs.links[{source, destination}] = link_of_replicas(topology, grid, source, destination);
   }
   return costs;
 }

@@ -126,16 +126,17 @@ LinkCost Pricing::hop(const Layout& layout, int source_rank, int destination_ran
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {
-  return placements_.of(
-      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor, layout.shard},
-      [&] { return placements_of(layout); });
+  return placements_.of({layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert,
+                         layout.expert_tensor, layout.shard, static_cast<int>(layout.order)},
+                        [&] { return placements_of(layout); });
 }
 
 Pricing::Placements Pricing::placements_of(const Layout& layout) const {
   Placements placements;
   const ProcessGrid grid = grid_of(layout), experts = expert_grid_of(layout);
   const int block = grid.tensor * grid.context * grid.data, node = cluster_.devices_per_node;
-  const int period = node / std::gcd(block, node);  // pipeline ranks after which devices stand at the same places
+  // Pipeline ranks after which devices stand at the same places.
+  const int period = grid.together > 0 ? grid.pipeline : node / std::gcd(block, node);
   for (int rank = 0; rank < grid.pipeline; ++rank) {
     if (rank >= period) {
       placements.inner.push_back(placements.inner[rank - period]);

@@ -214,6 +214,12 @@ std::vector<int> LayoutChoices::shard(const Layout& core) const {
   return space_.shard.of(std::move(open));
 }
 
+/// A search looks at another order where the user names it: it changes transfers alone, and no bound of stages tells one
+/// order from the other, so that each layout near the best would be simulated once more.
+std::vector<RankOrder> LayoutChoices::order() const {
+  return space_.order.of({RankOrder::kStagesApart});
+}
+
 std::vector<int> LayoutChoices::group(const Layout& core) const {
   std::vector<int> open = {0};
   if (!space_.wide || !catalogue_entry(core.schedule).takes_group) return space_.group.of(std::move(open));

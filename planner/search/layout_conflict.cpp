@@ -194,6 +194,24 @@ std::optional<std::string> expert_conflict(const ModelSpec& model, const Trainin
   return std::nullopt;
 }
 
+std::optional<std::string> order_conflict(const TrainingSpec& training, const Layout& layout) {
+  if (layout.order == RankOrder::kStagesApart) return std::nullopt;
+  if (is_of_own_executor(training))
+    return fmt::format(
+        "order={} is another place for ranks, which Plumb's own executor leaves to its launcher: leave "
+        "order out, or name a framework's stack",
+        rank_order_name(layout.order));
+  if (layout.pipeline == 1 || layout.data == 1)
+    return fmt::format("order={} puts pp ahead of dp, and there is one of them: leave order out",
+                       rank_order_name(layout.order));
+  const int of_experts = layout.expert * layout.expert_tensor;
+  if ((layout.tensor * layout.context) % of_experts == 0) return std::nullopt;
+  return fmt::format(
+      "order={} puts other stages between the replicas, and ep={} times etp={} spreads experts over "
+      "them: let it divide tp times cp, or leave order out",
+      rank_order_name(layout.order), layout.expert, layout.expert_tensor);
+}
+
 std::optional<std::string> shard_conflict(const TrainingSpec& training, const Layout& layout) {
   if (layout.shard == 0) return std::nullopt;
   if (is_of_own_executor(training) && layout.shard == 1)
@@ -244,6 +262,7 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   if (auto conflict = model.graph ? std::nullopt : tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
   if (auto conflict = shard_conflict(training, layout)) return conflict;
+  if (auto conflict = order_conflict(training, layout)) return conflict;
   if (auto conflict = conflict_of_recomputed_layers(model, training, layout)) return conflict;
   if (layout.bucket_mib > 0 && layout.zero >= 2) {
     return fmt::format(

@@ -163,6 +163,21 @@ Enumeration LayoutTree::passes(const Layout& schedule) const {
   return cores;
 }
 
+/// Adds the layouts of the core, split, sharers and order of a layout.
+void LayoutTree::add_issues(Enumeration& layouts, Layout layout) const {
+  const Layout core = layout;
+  for (const int group : choices_.group(core)) {
+    layout.group = group;
+    for (const std::int64_t bucket_mib : choices_.bucket_mib(core)) {
+      layout.bucket_mib = bucket_mib;
+      for (const Offload& offload : choices_.offload()) {
+        layout.offload = offload;
+        add_or_reject(layouts, layout, why_not(layout));
+      }
+    }
+  }
+}
+
 Enumeration LayoutTree::layouts(const Layout& core) const {
   Enumeration layouts;
   Layout layout = core;
@@ -170,15 +185,9 @@ Enumeration LayoutTree::layouts(const Layout& core) const {
     layout.split = std::move(split);
     for (const int shard : choices_.shard(core)) {
       layout.shard = shard;
-      for (const int group : choices_.group(core)) {
-        layout.group = group;
-        for (const std::int64_t bucket_mib : choices_.bucket_mib(core)) {
-          layout.bucket_mib = bucket_mib;
-          for (const Offload& offload : choices_.offload()) {
-            layout.offload = offload;
-            add_or_reject(layouts, layout, why_not(layout));
-          }
-        }
+      for (const RankOrder order : choices_.order()) {
+        layout.order = order;
+        add_issues(layouts, layout);
       }
     }
   }

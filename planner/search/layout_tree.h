@@ -66,6 +66,7 @@ class LayoutTree {
   void grow_families();
   void grow_family(Layout degrees);
   Enumeration passes(const Layout& schedule) const;
+  void add_issues(Enumeration& layouts, Layout layout) const;
   std::optional<Rejection> why_not(const Layout& layout) const;
   std::vector<std::vector<int>> splits(const Layout& core) const;
 

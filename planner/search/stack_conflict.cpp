@@ -82,6 +82,8 @@ class BrokenRules {
     }
     if (layout_.shard > 0 && !can_.shard_groups)
       add({.shard = layout_.shard}, "divides the state of ZeRO over all replicas: leave shard out");
+    if (layout_.order == RankOrder::kReplicasApart && !can_.replicas_apart)
+      add({.order = layout_.order}, "places the replicas of a stage side by side: leave order out");
   }
 
   void passes() {

@@ -115,6 +115,8 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.group = static_cast<int>(number(key, value, 0, kLargestDegree));
   else if (key == "bucket_mib")
     request.bucket_mib = number(key, value, 0, kLargestDegree);
+  else if (key == "order")
+    request.order = rank_order_from_name(value);
   else if (key == "split")
     request.split = split_numbers(value, ':');
   else if (key == "offload") {
@@ -196,6 +198,8 @@ std::string to_text(const LayoutRequest& request) {
   add("schedule", request.schedule);
   if (request.group.value_or(0) > 0) add("group", request.group);
   if (request.bucket_mib.value_or(0) > 0) add("bucket_mib", request.bucket_mib);
+  if (request.order.value_or(RankOrder::kStagesApart) != RankOrder::kStagesApart)
+    words.push_back(fmt::format("order={}", rank_order_name(*request.order)));
   if (request.split) words.push_back(fmt::format("split={}", fmt::join(*request.split, ":")));
   return fmt::format("{}", fmt::join(words, ","));
 }
@@ -238,13 +242,19 @@ bool answers_all(const LayoutRequest& request, const LayoutRequest& keys) {
   return all;
 }
 
+/// Returns the ranks of a stage that lie side by side, ahead of those of the next stage; 0: all.
+static int ranks_together(const Layout& layout) {
+  return layout.order == RankOrder::kReplicasApart ? layout.tensor * layout.context : 0;
+}
+
 ProcessGrid grid_of(const Layout& layout) {
   return {.tensor = layout.tensor,
           .context = layout.context,
           .expert = layout.expert,
           .expert_tensor = layout.expert_tensor,
           .data = layout.data,
-          .pipeline = layout.pipeline};
+          .pipeline = layout.pipeline,
+          .together = ranks_together(layout)};
 }
 
 int state_shards(const Layout& layout) {
@@ -260,7 +270,8 @@ ProcessGrid replica_grid_of(const Layout& layout) {
   return {.tensor = layout.tensor,
           .context = shards,
           .data = layout.data * layout.context / shards,
-          .pipeline = layout.pipeline};
+          .pipeline = layout.pipeline,
+          .together = ranks_together(layout)};
 }
 
 ProcessGrid expert_grid_of(const Layout& layout) {
@@ -268,7 +279,8 @@ ProcessGrid expert_grid_of(const Layout& layout) {
   return {.tensor = layout.expert_tensor,
           .context = layout.expert,
           .data = ranks / (layout.expert_tensor * layout.expert),
-          .pipeline = layout.pipeline};
+          .pipeline = layout.pipeline,
+          .together = ranks_together(layout)};
 }
 
 ProcessGrid expert_replica_grid_of(const Layout& layout) {
@@ -276,7 +288,8 @@ ProcessGrid expert_replica_grid_of(const Layout& layout) {
   return {.tensor = layout.expert_tensor * layout.expert,
           .context = shards,
           .data = expert_grid_of(layout).data / shards,
-          .pipeline = layout.pipeline};
+          .pipeline = layout.pipeline,
+          .together = ranks_together(layout)};
 }
 
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout) {
@@ -323,6 +336,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   if (object.has("schedule")) request.schedule = schedule_named(object.text("schedule"));
   if (object.has("group")) request.group = degree_of(object, "group", 0);
   if (object.has("bucket_mib")) request.bucket_mib = degree_of(object, "bucket_mib", 0);
+  if (object.has("order")) request.order = rank_order_from_name(object.choice("order", rank_order_names()));
   if (object.has("split")) {
     request.split.emplace();
     for (const std::int64_t layers : object.integers("split")) {
@@ -351,6 +365,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
   if (layout.offload != Offload{}) json["offload"] = offload_name(layout.offload);
   if (layout.group > 0) json["group"] = layout.group;
   if (layout.bucket_mib > 0) json["bucket_mib"] = layout.bucket_mib;
+  if (layout.order != RankOrder::kStagesApart) json["order"] = rank_order_name(layout.order);
   if (!layout.split.empty()) json["split"] = layout.split;
   return json;
 }

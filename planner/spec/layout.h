@@ -16,6 +16,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/rank_order.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
 
@@ -53,6 +54,7 @@ struct Layout {
   int group = 0;                  ///< interleaved schedules: micro-batches of a chunk in a row; 0: the number of ranks
   /// Buckets of so many MiB in which gradients are reduced inside the last backward; 0: they are reduced behind it.
   std::int64_t bucket_mib = 0;
+  RankOrder order = RankOrder::kStagesApart;  ///< of ranks on devices
   /// [model part] transformer layers; empty: balanced by cost (partition/balanced_partition.h).
   std::vector<int> split;
 
@@ -80,6 +82,7 @@ struct LayoutKeys {
   Answer<std::string> schedule;
   Answer<int> group;
   Answer<std::int64_t> bucket_mib;
+  Answer<RankOrder> order;
   Answer<std::vector<int>> split;
 
   friend bool operator==(const LayoutKeys&, const LayoutKeys&) = default;

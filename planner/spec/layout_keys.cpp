@@ -33,6 +33,10 @@ std::string value_text(const Offload& offload) {
   return std::string(offload_name(offload));
 }
 
+std::string value_text(RankOrder order) {
+  return std::string(rank_order_name(order));
+}
+
 std::string value_text(const std::vector<int>& split) {
   return fmt::format("{}", fmt::join(split, ":"));
 }

@@ -25,6 +25,7 @@ void visit_flags(Limits& limits, const Visit& visit) {
   visit("sequence_parallel", limits.sequence_parallel);
   visit("experts_need_sequence_parallel", limits.experts_need_sequence_parallel);
   visit("shard_groups", limits.shard_groups);
+  visit("replicas_apart", limits.replicas_apart);
   visit("equal_stages", limits.equal_stages);
   visit("named_splits", limits.named_splits);
   visit("recompute_layers", limits.recompute_layers);

@@ -27,6 +27,7 @@ struct StackLimits {
   bool sequence_parallel = true;                ///< sp=1
   bool experts_need_sequence_parallel = false;  ///< a mixture of experts has no tp above 1 without sp=1
   bool shard_groups = true;                     ///< ZeRO over groups of replicas (Layout::shard)
+  bool replicas_apart = true;                   ///< the stages of a replica may lie side by side (RankOrder)
   bool equal_stages = false;                    ///< the stages divide the layers
   bool named_splits = true;                     ///< the user may name the layers of each stage
   bool recompute_layers = false;                ///< the first layers of a stage alone may be rebuilt

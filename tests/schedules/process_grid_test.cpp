@@ -49,6 +49,23 @@ TEST_CASE("tensor ranks that do not share an expert are in one group of experts"
   CHECK(group_ranks(of_four, Group::kExpert, 3) == std::vector{1, 3});
 }
 
+TEST_CASE("ranks lie on devices stage by stage, or replica by replica") {
+  // Two tensor ranks, three replicas, two stages; a replica's stages side by side.
+  const ProcessGrid apart{.tensor = 2, .data = 3, .pipeline = 2, .together = 2};
+  std::vector<int> devices;
+  for (int rank = 0; rank < world_size(apart); ++rank) devices.push_back(device_of(apart, rank));
+  CHECK(devices == std::vector{0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11});
+  CHECK(devices_of(apart, group_ranks(apart, Group::kPipeline, 2)) == std::vector{4, 6});
+  CHECK(devices_of(apart, group_ranks(apart, Group::kData, 7)) == std::vector{3, 7, 11});
+  for (const int together : {0, 2, 6}) {
+    const ProcessGrid grid{.tensor = 2, .data = 3, .pipeline = 2, .together = together};
+    for (int rank = 0; rank < world_size(grid); ++rank) {
+      CHECK(world_rank_on(grid, device_of(grid, rank)) == rank);
+      if (together != 2) CHECK(device_of(grid, rank) == rank);
+    }
+  }
+}
+
 TEST_CASE("a rank outside the grid is refused") {
   CHECK_THROWS_AS(coordinates_of(kGrid, world_size(kGrid)), SpecError);
   CHECK_THROWS_AS(group_ranks(kGrid, Group::kData, -1), SpecError);

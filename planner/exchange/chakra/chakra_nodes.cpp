@@ -7,8 +7,11 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "schedules/dependencies/action_table.h"
 #include "schedules/dependencies/dependencies.h"
+#include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/phases.h"
 #include "schedules/process_grid.h"
@@ -188,6 +191,9 @@ class RankNodes {
 }  // namespace
 
 ChakraGroups chakra_groups(const Layout& layout) {
+  if (layout.order != RankOrder::kStagesApart)
+    throw SpecError(fmt::format("a Chakra trace's ranks are its devices in the order {}: leave order={} out",
+                                rank_order_name(RankOrder::kStagesApart), rank_order_name(layout.order)));
   std::set<std::vector<int>> groups;
   for (int rank = 0; rank < world_size(grid_of(layout)); ++rank) {
     for (int group = 0; group < kGroupCount; ++group) groups.insert(ranks_of(layout, static_cast<Group>(group), rank));

@@ -181,8 +181,8 @@ LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, 
                        int devices_per_node) {
   const int block = grid.tensor * grid.context * grid.data;
   for (int i = 0; i < block; ++i) {
-    const int source_node = (source_rank * block + i) / devices_per_node;
-    if (source_node != (destination_rank * block + i) / devices_per_node) return prices.network;
+    const int source_node = device_of(grid, source_rank * block + i) / devices_per_node;
+    if (source_node != device_of(grid, destination_rank * block + i) / devices_per_node) return prices.network;
   }
   return {.latency = prices.node.latency, .bytes_per_second = inside_bandwidth(prices, 1)};
 }

@@ -7,14 +7,32 @@
 #include <tuple>
 
 namespace plumb { inline namespace planner {
+namespace {
 
-GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node) {
-  assert(std::ranges::is_sorted(world_ranks));
-  const int ranks = static_cast<int>(world_ranks.size());
+bool is_worse(const GroupPlacement& one, const GroupPlacement& other) {
+  return std::tuple(one.nodes, -one.ranks_per_node) > std::tuple(other.nodes, -other.ranks_per_node);
+}
+
+GroupPlacement worst_of_all(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
+  const int stage = grid.tensor * grid.context * grid.data;
+  std::optional<GroupPlacement> worst;
+  for (int rank = pipeline_rank * stage; rank < (pipeline_rank + 1) * stage; ++rank) {
+    if (!leads_group(grid, group, rank)) continue;
+    const GroupPlacement placement = placement_of(devices_of(grid, group_ranks(grid, group, rank)), devices_per_node);
+    if (!worst || is_worse(placement, *worst)) worst = placement;
+  }
+  return *worst;
+}
+
+}  // namespace
+
+GroupPlacement placement_of(const std::vector<int>& devices, int devices_per_node) {
+  assert(std::ranges::is_sorted(devices));
+  const int ranks = static_cast<int>(devices.size());
   GroupPlacement placement{.ranks = ranks, .nodes = 0, .ranks_per_node = ranks};
   for (int first = 0, next = 0; first < ranks; first = next) {
-    const int node = world_ranks[first] / devices_per_node;
-    while (next < ranks && world_ranks[next] / devices_per_node == node) ++next;
+    const int node = devices[first] / devices_per_node;
+    while (next < ranks && devices[next] / devices_per_node == node) ++next;
     ++placement.nodes;
     placement.ranks_per_node = std::min(placement.ranks_per_node, next - first);
   }
@@ -26,6 +44,7 @@ GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipelin
   const int block = grid.tensor * grid.context * grid.data;
   std::vector<int> ranks = group_ranks(grid, group, pipeline_rank * block);
   if (ranks.size() == 1) return {};
+  if (grid.together > 0) return worst_of_all(grid, group, pipeline_rank, devices_per_node);
   // The other groups are the first one, shifted; those that start at one place of a node are placed alike.
   const int first = ranks.front(), stride = ranks[1] - first, span = stride * static_cast<int>(ranks.size());
   std::vector<bool> seen(static_cast<std::size_t>(devices_per_node));
@@ -37,8 +56,7 @@ GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipelin
       const int shift = first + start - ranks.front();
       for (int& rank : ranks) rank += shift;
       const GroupPlacement placement = placement_of(ranks, devices_per_node);
-      const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
-      if (!worst || badness(placement) > badness(*worst)) worst = placement;
+      if (!worst || is_worse(placement, *worst)) worst = placement;
     }
   }
   return *worst;

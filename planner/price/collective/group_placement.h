@@ -17,7 +17,8 @@ struct GroupPlacement {
   friend auto operator<=>(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
-GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
+/// `devices` are ascending.
+GroupPlacement placement_of(const std::vector<int>& devices, int devices_per_node);
 
 /// Returns the worst placed tensor, context or data group among the devices of one pipeline rank: the group with the
 /// most nodes, then with the fewest ranks on a node.

@@ -61,8 +61,8 @@ class Placer {
  private:
   std::int32_t message_route(int replica, int stage, int other) {
     if (other < 0 || schedule_.stages[other].rank == schedule_.stages[stage].rank) return kNoRoute;
-    const int from = schedule_.stages[stage].rank * network_.replicas + replica;
-    const int to = schedule_.stages[other].rank * network_.replicas + replica;
+    const int from = device_of(grid_, schedule_.stages[stage].rank * network_.replicas + replica);
+    const int to = device_of(grid_, schedule_.stages[other].rank * network_.replicas + replica);
     const auto [it, added] = message_routes_.try_emplace({from, to}, static_cast<std::int32_t>(network_.routes.size()));
     if (added) {
       std::map<int, double> shares;
@@ -108,7 +108,7 @@ class Placer {
     for (const int stage : stages) {
       std::vector<int> devices;
       for (const int replica : replicas) devices.push_back(schedule_.stages[stage].rank * network_.replicas + replica);
-      const Route ring = ring_route(fabric_, devices_per_node_, devices);
+      const Route ring = ring_route(fabric_, devices_per_node_, devices_of(grid_, std::move(devices)));
       for (const LinkUse& use : ring.uses) shares[use.link] += use.share;
       weight = ring.weight;
     }

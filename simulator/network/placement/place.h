@@ -3,8 +3,8 @@
 //
 //   NetworkSpec network = place(fabric_of(spec), 8, {.tensor = 8, .context = 4, .pipeline = 4}, lowered, costs);
 //
-// World rank w sits on device w. A message of pipeline rank r in replica k goes from device r * replicas + k to that of
-// the same replica on the next rank. A data-parallel collective is a ring over its group (schedules/process_grid.h):
+// Which device a world rank is on, the grid says (schedules/process_grid.h). A message of pipeline rank r in replica k
+// goes from the device of world rank r * replicas + k to that of the same replica on the next rank. A data-parallel collective is a ring over its group (schedules/process_grid.h):
 // inside a node each member passes to the next; a group with g members on its emptiest node forms g rings side by side,
 // each through another member's NIC, with 1/g of the bytes. They claim g shares where they meet other traffic. Source:
 // ring collectives over several NICs, NVIDIA/nccl src/graph (Apache-2.0, facts restated).

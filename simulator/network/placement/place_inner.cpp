@@ -87,11 +87,12 @@ NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int
       const bool all_to_all = kind == CollectiveKind::kAllToAll;
       for (int k = 0; k < placed.replicas; ++k) {
         if (!leads_inner_group(grids, group, first + k)) continue;
-        const std::vector<int> devices = inner_group_ranks(grids, group, first + k);
-        if (devices.size() < 2) continue;
+        const std::vector<int> ranks = inner_group_ranks(grids, group, first + k);
+        if (ranks.size() < 2) continue;
         const auto [route, added] =
             routes.try_emplace({group, all_to_all, first + k}, static_cast<std::int32_t>(placed.routes.size()));
         if (added) {
+          const std::vector<int> devices = devices_of(grids.ranks, ranks);
           placed.routes.push_back(all_to_all ? all_to_all_route(fabric, devices)
                                              : ring_route(fabric, devices_per_node, devices));
         }
@@ -99,8 +100,8 @@ NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int
                              .kind = kind,
                              .stage = stage,
                              .route = route->second,
-                             .volume_ratio = ring_volume_ratio(kind, static_cast<int>(devices.size()))};
-        for (const int device : devices) flow.replicas.push_back(device - first);
+                             .volume_ratio = ring_volume_ratio(kind, static_cast<int>(ranks.size()))};
+        for (const int rank : ranks) flow.replicas.push_back(rank - first);
         placed.inner.push_back(std::move(flow));
       }
     }

@@ -16,8 +16,9 @@ namespace {
 
 class MovePlacer {
  public:
-  MovePlacer(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const Schedule& lowered)
-      : network_(std::move(placed)), fabric_(fabric), host_(host), schedule_(lowered) {}
+  MovePlacer(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const ProcessGrid& grid,
+             const Schedule& lowered)
+      : network_(std::move(placed)), fabric_(fabric), host_(host), grid_(grid), schedule_(lowered) {}
 
   NetworkSpec place() {
     std::set<std::pair<Op, std::int32_t>> moves;
@@ -39,9 +40,10 @@ class MovePlacer {
     const int rank = schedule_.stages[stage].rank;
     const int partner = static_cast<int>(schedule_.ranks.size()) - 1 - rank;
     for (int k = 0; k < network_.replicas; ++k) {
-      const int device = rank * network_.replicas + k;
+      const int device = device_of(grid_, rank * network_.replicas + k);
       routes[schedule_.stages.size() * k + stage] =
-          to_host ? host_route(op, device) : partner_route(op, device, partner * network_.replicas + k);
+          to_host ? host_route(op, device)
+                  : partner_route(op, device, device_of(grid_, partner * network_.replicas + k));
     }
   }
 
@@ -111,6 +113,7 @@ class MovePlacer {
   NetworkSpec network_;
   const Fabric& fabric_;
   const HostLinks& host_;
+  const ProcessGrid& grid_;
   const Schedule& schedule_;
   std::map<std::string, std::int32_t> numbers_;        ///< links by name
   std::map<std::pair<Op, int>, std::int32_t> routes_;  ///< by move and device
@@ -118,8 +121,9 @@ class MovePlacer {
 
 }  // namespace
 
-NetworkSpec with_moves(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const Schedule& lowered) {
-  return MovePlacer(std::move(placed), fabric, host, lowered).place();
+NetworkSpec with_moves(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const ProcessGrid& grid,
+                       const Schedule& lowered) {
+  return MovePlacer(std::move(placed), fabric, host, grid, lowered).place();
 }
 
 }}  // namespace plumb::simulator

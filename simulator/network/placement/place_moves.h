@@ -3,12 +3,13 @@
 // to and from the partner rank.
 //
 //   network = with_moves(std::move(network), fabric, HostLinks{.devices_per_node = 8, .device_bytes_per_second = 50e9,
-//                                                              .memory_bytes_per_second = 400e9}, lowered);
+//                                                              .memory_bytes_per_second = 400e9}, grid, lowered);
 //
 //   device - host_up/host_down - (switch_up/switch_down) - host_memory      one memory for all devices of a node
 //
 // Evicted activations go the way of a message between the two ranks, and share its links.
 
+#include "schedules/process_grid.h"
 #include "schedules/schedule.h"
 #include "simulator/network/topology/fabric.h"
 #include "simulator/network/topology/network_spec.h"
@@ -30,9 +31,10 @@ struct HostLinks {
   DeviceLink link = DeviceLink::kOwn;
 };
 
-/// Returns `placed` (by place(), none folded) with routes for the moves that the schedule has, and the links to the
+/// Returns `placed` (by place() with that grid, none folded) with routes for the moves that the schedule has, and the links to the
 /// hosts of devices that have moves: "host_up:rank3", "switch_up:node0.1", "host_memory:node0". On a port or an
 /// attachment a move at its own full rate takes all of the link. Throws SpecError if a rate is not above 0.
-NetworkSpec with_moves(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const Schedule& lowered);
+NetworkSpec with_moves(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const ProcessGrid& grid,
+                       const Schedule& lowered);
 
 }}  // namespace plumb::simulator

@@ -54,6 +54,9 @@ TEST_CASE("a conflict names the rule of the stack and the remedy") {
   CHECK(broken({.shard_groups = false}, "dp=8,zero=1,shard=2") ==
         "stack mine divides the state of ZeRO over all replicas: leave shard out; ");
   CHECK(broken({.shard_groups = true}, "dp=8,zero=1,shard=2").empty());
+  CHECK(broken({.replicas_apart = false}, "dp=4,pp=2,order=tp-cp-pp-dp") ==
+        "stack mine places the replicas of a stage side by side: leave order out; ");
+  CHECK(broken({.replicas_apart = true}, "dp=4,pp=2,order=tp-cp-pp-dp").empty());
   CHECK(broken({.named_splits = false}, "pp=2,dp=4,split=5:3") ==
         "stack mine cuts layers by a rule of its own: leave the split out; ");
   CHECK(broken({.named_splits = false}, "pp=2,dp=4,split=4:4").empty());  // that is its rule

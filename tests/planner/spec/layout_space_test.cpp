@@ -31,7 +31,8 @@ TEST_CASE("the order and the number of times in which values are written change 
 
 TEST_CASE("a space survives its text") {
   for (const char* text : {"dp=2..,tp=2|4|8,pp=4..16,mbs=..8,recompute=none|full,schedule=1f1b|zb-h1,split=4:4|5:3",
-                           "cp=2,cp_kind=ring|ulysses,ep=8,etp=1,zero=0,shard=8,sp=0|1,offload=none", ""}) {
+                           "cp=2,cp_kind=ring|ulysses,ep=8,etp=1,zero=0,shard=8,sp=0|1,offload=none",
+                           "pp=2,order=tp-cp-dp-pp|tp-cp-pp-dp", ""}) {
     CHECK(to_text(parse_layout_space(text)) == text);
     CHECK(parse_layout_space(to_text(parse_layout_space(text))) == parse_layout_space(text));
   }

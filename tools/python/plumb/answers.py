@@ -30,6 +30,7 @@ class Layout(_LayoutKeys, total=False):
     cp_kind: str
     recompute_layers: int
     shard: int
+    order: str
     offload: str
     group: int
     bucket_mib: int

@@ -57,7 +57,8 @@ TEST_SUITE("place_moves") {
                          .device_bytes_per_second = 1e9,
                          .memory_bytes_per_second = 1.5e9,
                          .devices_per_switch = 2};
-    const NetworkSpec network = with_moves(place(fabric, 2, {.pipeline = 4}, schedule, costs), fabric, host, schedule);
+    const NetworkSpec network =
+        with_moves(place(fabric, 2, {.pipeline = 4}, schedule, costs), fabric, host, {.pipeline = 4}, schedule);
     CHECK(shares_of(network, Op::kOffload, 0) ==
           std::map<std::string, double>{{"host_up:rank0", 1}, {"switch_up:node0.0", 1}, {"host_memory:node0", 1}});
     CHECK(shares_of(network, Op::kReload, 2) ==
@@ -72,19 +73,22 @@ TEST_SUITE("place_moves") {
     host.link = DeviceLink::kPort;
     const Fabric pcie = nodes_with_hub(2, 2, NodeHub::kPcie);
     // A move at its own rate of 4 GB/s takes the whole link, on which others reach 2 GB/s.
-    CHECK(shares_of(with_moves(place(pcie, 2, {.pipeline = 4}, schedule, costs), pcie, host, schedule), Op::kOffload,
+    CHECK(shares_of(with_moves(place(pcie, 2, {.pipeline = 4}, schedule, costs), pcie, host, {.pipeline = 4}, schedule),
+                    Op::kOffload,
                     1) == std::map<std::string, double>{{"port_up:rank1", 0.5}, {"host_memory:node0", 1}});
     host.link = DeviceLink::kAttachment;
     const Fabric behind = nodes_with_hub(2, 2, NodeHub::kNvSwitch, 4e9);
-    CHECK(shares_of(with_moves(place(behind, 2, {.pipeline = 4}, schedule, costs), behind, host, schedule), Op::kReload,
-                    1) == std::map<std::string, double>{{"attachment_down:rank1", 1}, {"host_memory:node0", 1}});
+    CHECK(shares_of(
+              with_moves(place(behind, 2, {.pipeline = 4}, schedule, costs), behind, host, {.pipeline = 4}, schedule),
+              Op::kReload, 1) == std::map<std::string, double>{{"attachment_down:rank1", 1}, {"host_memory:node0", 1}});
   }
 
   TEST_CASE("what is evicted goes the way of a message to the partner rank and back") {
     const Schedule schedule = lowered("bpipe", 4, 8);
     const CostTable costs = move_costs(schedule, 1, 2, 1, 1'000'000'000);
     const Fabric fabric = nodes_with_hub(1, 4);
-    const NetworkSpec network = with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule);
+    const NetworkSpec network =
+        with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, {.pipeline = 4}, schedule);
     CHECK(shares_of(network, Op::kEvict, 0) ==
           std::map<std::string, double>{{"port_up:rank0", 1}, {"port_down:rank3", 1}});
     CHECK(shares_of(network, Op::kLoad, 0) ==
@@ -99,7 +103,8 @@ TEST_SUITE("place_moves") {
     const CostTable costs = move_costs(schedule, 1, 1, 2, 2'000'000'000);
     const Fabric fabric = nodes_with_hub(1, 2);
     const HostLinks host{.devices_per_node = 2, .device_bytes_per_second = 1e9, .memory_bytes_per_second = 1e9};
-    const NetworkSpec network = with_moves(place(fabric, 2, {.pipeline = 2}, schedule, costs), fabric, host, schedule);
+    const NetworkSpec network =
+        with_moves(place(fabric, 2, {.pipeline = 2}, schedule, costs), fabric, host, {.pipeline = 2}, schedule);
     const Simulation shared = simulate(schedule, costs, network);
     CHECK(shared.engine == "events");
     // RELOAD0 of rank 0 follows at 4 s and shares with the OFFLOAD of rank 1, which has 1 s left: until 6 s; then the
@@ -112,7 +117,8 @@ TEST_SUITE("place_moves") {
     HostLinks wide = host;
     wide.memory_bytes_per_second = 4e9;
     const Simulation alone = simulate(
-        schedule, costs, with_moves(place(fabric, 2, {.pipeline = 2}, schedule, costs), fabric, wide, schedule));
+        schedule, costs,
+        with_moves(place(fabric, 2, {.pipeline = 2}, schedule, costs), fabric, wide, {.pipeline = 2}, schedule));
     CHECK(alone.engine == "compiled");
     CHECK(end_s(alone, Op::kOffload, 0, 0) == 3);
     CHECK(end_s(alone, Op::kReload, 1, 0) == 6);
@@ -129,7 +135,8 @@ TEST_SUITE("place_moves") {
     costs.default_link.bytes_per_second = 2e9;
     costs.stages[0].activation_message_bytes = 2'000'000'000;
     const Fabric fabric = nodes_with_hub(1, 4);
-    const NetworkSpec network = with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule);
+    const NetworkSpec network =
+        with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, {.pipeline = 4}, schedule);
     const Simulation shared = simulate(schedule, costs, network);
     CHECK(shared.engine == "events");
     CHECK(end_s(shared, Op::kSendActivation, 0, 0) == 3);
@@ -152,8 +159,8 @@ TEST_SUITE("place_moves") {
                              .memory_bytes_per_second = 25e9,
                              .devices_per_switch = 2,
                              .link = DeviceLink::kAttachment};
-        NetworkSpec network = with_moves(
-            place(fabric, 4, {.tensor = 2, .context = data, .pipeline = 4}, schedule, costs), fabric, host, schedule);
+        const ProcessGrid grid{.tensor = 2, .context = data, .pipeline = 4};
+        NetworkSpec network = with_moves(place(fabric, 4, grid, schedule, costs), fabric, host, grid, schedule);
         if (slow) {
           network.speeds.assign(static_cast<std::size_t>(network.replicas) * 4, 1.0);
           network.speeds[1] = 0.5;
@@ -173,7 +180,9 @@ TEST_SUITE("place_moves") {
     const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}), {.offload = 1});
     const CostTable costs = move_costs(schedule, 1, 2, 1, 1);
     const Fabric fabric = nodes_with_hub(1, 4);
-    CHECK_THROWS_AS(with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule), SpecError);
+    CHECK_THROWS_AS(
+        with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, {.pipeline = 4}, schedule),
+        SpecError);
   }
 }
 
