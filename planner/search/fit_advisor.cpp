@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/host_offload.h"
 #include "planner/evaluate/layout_order.h"
 #include "planner/search/layout_tree.h"
@@ -155,7 +156,13 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
 }
 
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
-  return memory_shortfall(held_bytes(layout, priced), pricing_.cluster(), layout, pricing_.memory_headroom(layout));
+  // Activations stay on the device until they are away, which only a simulation tells.
+  const std::vector<std::int64_t> peaks =
+      layout.offload.activations
+          ? evaluate(pricing_, layout, priced, {.simulation = {.record_timeline = false}, .network = NetworkOptions{}})
+                .simulation.peak_memory_bytes
+          : held_bytes(layout, priced);
+  return memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout));
 }
 
 std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const PricedLayout& priced) {

@@ -47,4 +47,22 @@ TEST_CASE("where no change of one key fits, the fewest changes that do are advis
   CHECK(advisor.nearest_change(large) == "recompute=full,mbs=8 fits");
 }
 
+TEST_CASE("a layout whose activations leave too slowly is not advised in its own place") {
+  const ModelSpec model = small_gpt();
+  ClusterSpec cluster = round_cluster(4);
+  cluster.host = {
+      .memory_bytes = std::int64_t{64} << 30, .memory_bytes_per_second = 100e9, .device_bytes_per_second = 1e8};
+  Layout layout = layout_of(parse_layout("dp=1,pp=4,mbs=4,recompute=none,schedule=1f1b"));
+  layout.offload.activations = true;
+  const TrainingSpec training{.global_batch = 64, .sequence = 512};
+  Pricing roomy(model, cluster, training);
+  FitAdvisor advisor(roomy, request_of(layout));
+  const std::int64_t in_issue_order = std::ranges::max(advisor.held_bytes(layout, advisor.price(layout)));
+  cluster.device.memory_bytes = cluster.device.reserved_bytes + in_issue_order + (1 << 20);
+  Pricing tight(model, cluster, training);
+  FitAdvisor bound(tight, request_of(layout));
+  REQUIRE(bound.shortfall_of(layout));
+  CHECK(bound.nearest_change(layout).find("would fit " + to_text(layout)) != std::string::npos);
+}
+
 }  // namespace plumb::test
