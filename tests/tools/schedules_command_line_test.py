@@ -319,6 +319,10 @@ class Schedules(CommandLineTest):
             with self.subTest(name):
                 self.assertIn("rank 0", self.done("schedule", "show", name, "-p", 4, "-m", 8))
 
+    def test_a_name_that_is_none_is_said_ahead_of_what_is_missing(self):
+        self.refused(1, "schedule", "show", "zb", says=["zb-h1", "plumb schedule list"])
+        self.refused(2, "schedule", "show", "1f1b", says=["-p", "-m"])
+
     def test_broken_schedules_are_refused_with_rank_and_position(self):
         broken = {
             "missing.txt": ("0F0 0F1 0B0 0B1\n1F0 1B0 1F1\n", ["rank 1", "1B1 is missing"]),

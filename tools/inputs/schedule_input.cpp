@@ -121,6 +121,7 @@ Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& c
 }
 
 ScheduleParameters parameters_of(const ScheduleArguments& arguments, const ChunkCosts& costs) {
+  catalogue_entry(arguments.name);  // says what a name is that it does not have
   if (arguments.ranks == 0 || arguments.microbatches == 0) {
     throw UsageError(fmt::format("schedule {}: give its ranks (-p) and micro-batches (-m)", arguments.name));
   }
