@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/bounds/rank_alone.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
@@ -16,6 +17,8 @@ namespace plumb { inline namespace schedules {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::int64_t kAnyEffort = std::numeric_limits<std::int64_t>::max();
 
 ordered_json memory_json(const ActivationMemory& memory) {
   if (memory.max_bytes.empty()) return nullptr;
@@ -78,9 +81,12 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
 }
 
 /// Returns the bound that the question gives for the reason that the certificate has.
-LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated) {
+LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated, std::int64_t time) {
+  for (int r = 0; r < question.ranks; ++r) {
+    if (stated.reason == rank_alone_reason(r)) return rank_alone_bound(question, r, time, kAnyEffort);
+  }
   if (stated.reason != exhaustive_bound(0).reason || !is_searchable_exactly(question)) return best_bound(question);
-  const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = std::numeric_limits<std::int64_t>::max()});
+  const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = kAnyEffort});
   return exhaustive_bound(exact.time);
 }
 
@@ -149,7 +155,7 @@ std::vector<std::string> certificate_faults(const Certificate& certificate, cons
   if (const std::int64_t time = order_time(schedule, question); time != certificate.time) {
     faults.push_back(fmt::format("the schedule takes {} ps, and not the {} ps that it states", time, certificate.time));
   }
-  const LowerBound bound = recomputed_bound(question, certificate.bound);
+  const LowerBound bound = recomputed_bound(question, certificate.bound, certificate.time);
   if (bound != certificate.bound) {
     faults.push_back(fmt::format("its costs give the bound of {} ps by {}, and not that of {} ps by {}", bound.time,
                                  bound.reason, certificate.bound.time, certificate.bound.reason));

@@ -38,8 +38,8 @@ std::string certificate_text(const Certificate& certificate);
 Certificate parse_certificate(std::string_view text, const std::string& file);
 
 /// Returns what a certificate says wrongly of a schedule, a sentence each: costs or memory of other stages,
-/// more memory than its limit, another time, or a bound that its costs do not give. A bound by exhaustive
-/// search is searched again.
+/// more memory than its limit, another time, or a bound that its costs do not give. A bound by an
+/// exhaustive search, of all ranks or of one, is searched again.
 std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule);
 
 }}  // namespace plumb::schedules

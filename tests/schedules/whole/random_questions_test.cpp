@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "schedules/bounds/lower_bound.h"
+#include "schedules/bounds/rank_alone.h"
 #include "schedules/rules/validate.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/exact_order.h"
@@ -37,6 +38,15 @@ std::vector<Schedule> known_orders(const OrderQuestion& question) {
   std::vector<Schedule> orders = catalogue_orders(question);
   if (Schedule serial = serial_order(question); fits_memory(question, serial)) orders.push_back(std::move(serial));
   return orders;
+}
+
+/// Returns the largest bound of a rank alone, at most `most_time`.
+std::int64_t best_alone(const OrderQuestion& question, std::int64_t most_time) {
+  std::int64_t best = 0;
+  for (int rank = 0; rank < question.ranks; ++rank) {
+    best = std::max(best, rank_alone_bound(question, rank, most_time, 20'000).time);
+  }
+  return best;
 }
 
 /// Counts the questions that are proved optimal, by ranks, micro-batches and memory.
@@ -102,6 +112,26 @@ TEST_CASE("no bound of ten thousand random questions is above the time of an ord
   }
 }
 
+TEST_CASE("no bound of a rank alone is above the time of an order of the catalogue, nor below that of its work") {
+  std::mt19937_64 random(6);
+  int given = 0;
+  for (int k = 0; k < 1000; ++k) {
+    const OrderQuestion question = random_question(random, size_of(random, k, 4, 6));
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : known_orders(question)) shortest = std::min(shortest, order_time(order, question));
+    if (shortest == std::numeric_limits<std::int64_t>::max()) continue;
+    for (int rank = 0; rank < question.ranks; ++rank) {
+      CAPTURE(k);
+      CAPTURE(rank);
+      const LowerBound alone = rank_alone_bound(question, rank, 2 * shortest, 2000);
+      CHECK(alone.time <= shortest);
+      if (alone.time > 0) ++given;
+    }
+  }
+  MESSAGE(given, " of a rank alone within 2000 comparisons");
+  CHECK(given >= 1000);
+}
+
 TEST_CASE("no bound is above the optimum of a small chain, and most are equal to it") {
   std::mt19937_64 random(2);
   int settled = 0;
@@ -116,7 +146,8 @@ TEST_CASE("no bound is above the optimum of a small chain, and most are equal to
     CAPTURE(k);
     CAPTURE(bound.reason);
     CHECK(bound.time <= exact.time);
-    if (bound.time == exact.time) ++equal;
+    if (std::max(bound.time, best_alone(question, 2 * exact.time)) == exact.time) ++equal;
+    CHECK(best_alone(question, 2 * exact.time) <= exact.time);
   }
   MESSAGE("settled ", settled, " of 300, bound equal to the optimum in ", equal);
   CHECK(settled == 300);
@@ -138,7 +169,8 @@ TEST_CASE("no bound is above the optimum of a few stages on a loop or a V, and a
     CAPTURE(k);
     CAPTURE(bound.reason);
     CHECK(bound.time <= exact.time);
-    if (bound.time == exact.time) ++equal;
+    if (std::max(bound.time, best_alone(question, 2 * exact.time)) == exact.time) ++equal;
+    CHECK(best_alone(question, 2 * exact.time) <= exact.time);
     const FoundSchedule found = search_schedule(question, {.timed_actions = 5e6}).value();
     CHECK(found.time == exact.time);
     CHECK(found.bound.time == exact.time);
