@@ -25,8 +25,8 @@ struct LaneTimes {
   std::vector<std::int64_t> forward;
   std::vector<std::int64_t> input_grad;
   std::vector<std::int64_t> weight_grad;
-  std::vector<std::int64_t> hop;               ///< to the next position; 0 on one rank
-  std::vector<std::int64_t> hop_busy;          ///< the part of it for which a message has its link to itself
+  HopTimes hop;                                ///< to the next position and back; 0 on one rank
+  HopTimes hop_busy;                           ///< the part of it for which a message has its link to itself
   std::vector<std::int64_t> first_forward;     ///< no forward of the position starts earlier
   std::vector<std::int64_t> first_input_grad;  ///< no input gradient of the position starts earlier
   std::vector<BoundTail> tails;                ///< behind the last input gradient of the position

@@ -27,6 +27,10 @@ ordered_json memory_json(const ActivationMemory& memory) {
           {"max_bytes", memory.max_bytes}};
 }
 
+ordered_json busy_json(const std::vector<std::int64_t>& times) {
+  return times.empty() ? ordered_json(nullptr) : ordered_json(times);
+}
+
 std::vector<std::int64_t> counts(StrictObject& object, std::string_view key) {
   std::vector<std::int64_t> numbers = object.integers(key);
   for (const std::int64_t number : numbers) {
@@ -67,8 +71,12 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
   std::vector<std::string> faults = {wrong_length("forward costs", costs.forward.size(), stages),
                                      wrong_length("input gradients' costs", costs.input_grad.size(), stages),
                                      wrong_length("weight gradients' costs", costs.weight_grad.size(), stages),
-                                     wrong_length("hops", costs.hop.size(), stages)};
-  if (!costs.hop_busy.empty()) faults.push_back(wrong_length("busy hops", costs.hop_busy.size(), stages));
+                                     wrong_length("hops", costs.hop.activation.size(), stages),
+                                     wrong_length("gradients' hops", costs.hop.gradient.size(), stages)};
+  if (costs.has_busy_links()) {
+    faults.push_back(wrong_length("busy hops", costs.hop_busy.activation.size(), stages));
+    faults.push_back(wrong_length("gradients' busy hops", costs.hop_busy.gradient.size(), stages));
+  }
   if (!memory.max_bytes.empty()) {
     faults.push_back(wrong_length("activation bytes", memory.activation_bytes.size(), stages));
     faults.push_back(wrong_length("released bytes", memory.released_at_input_grad_bytes.size(), stages));
@@ -113,8 +121,10 @@ std::string certificate_text(const Certificate& certificate) {
         {{"forward", costs.forward},
          {"input_grad", costs.input_grad},
          {"weight_grad", costs.weight_grad},
-         {"hop", costs.hop},
-         {"hop_busy", costs.hop_busy.empty() ? ordered_json(nullptr) : ordered_json(costs.hop_busy)}}},
+         {"hop", costs.hop.activation},
+         {"gradient_hop", costs.hop.gradient},
+         {"hop_busy", busy_json(costs.hop_busy.activation)},
+         {"gradient_hop_busy", busy_json(costs.hop_busy.gradient)}}},
        {"memory", memory_json(certificate.memory)},
        {"time_ps", certificate.time},
        {"bound", {{"time_ps", certificate.bound.time}, {"reason", certificate.bound.reason}, {"terms", terms}}}}));
@@ -131,8 +141,10 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   certificate.costs = {.forward = counts(costs, "forward"),
                        .input_grad = counts(costs, "input_grad"),
                        .weight_grad = counts(costs, "weight_grad"),
-                       .hop = counts(costs, "hop")};
-  if (costs.has("hop_busy")) certificate.costs.hop_busy = counts(costs, "hop_busy");
+                       .hop = both_ways(counts(costs, "hop"))};
+  if (costs.has("gradient_hop")) certificate.costs.hop.gradient = counts(costs, "gradient_hop");
+  if (costs.has("hop_busy")) certificate.costs.hop_busy = both_ways(counts(costs, "hop_busy"));
+  if (costs.has("gradient_hop_busy")) certificate.costs.hop_busy.gradient = counts(costs, "gradient_hop_busy");
   costs.finish();
   if (object.has("memory")) certificate.memory = memory_from(object.object("memory"));
   certificate.time = object.non_negative_integer("time_ps", kLatestMoment.count());

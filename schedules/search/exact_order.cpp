@@ -92,12 +92,12 @@ class BranchAndBound {
       const std::int64_t held = rank_of(s).held_bytes + bytes_added(question_.memory, action_of(s, kF));
       if (!most.empty() && held > most[lane_.ranks[s]]) return kNever;
       if (s == 0) return 0;
-      return k < forward_ends_[s - 1].size() ? forward_ends_[s - 1][k] + lane_.hop[s - 1] : kNever;
+      return k < forward_ends_[s - 1].size() ? forward_ends_[s - 1][k] + lane_.hop.activation[s - 1] : kNever;
     }
     if (kind == kW) return stage.done[kI] > stage.done[kW] ? 0 : kNever;
     if (stage.done[kF] <= stage.done[kI]) return kNever;
     if (s == last()) return 0;
-    return k < input_grad_ends_[s + 1].size() ? input_grad_ends_[s + 1][k] + lane_.hop[s] : kNever;
+    return k < input_grad_ends_[s + 1].size() ? input_grad_ends_[s + 1][k] + lane_.hop.gradient[s] : kNever;
   }
 
   /// Returns the actions that could be next on the rank whose next action could end first, as far as they could start
@@ -145,7 +145,7 @@ class BranchAndBound {
       const int ahead = k - stages_[s - 1].done[kF];
       const std::int64_t arrives = (ahead < 0 ? forward_ends_[s - 1][static_cast<std::size_t>(k)]
                                               : first.forward[s - 1] + (ahead + 1) * lane_.forward[s - 1]) +
-                                   lane_.hop[s - 1];
+                                   lane_.hop.activation[s - 1];
       first.forward[s] = std::max(first.forward[s], arrives);
     }
     for (int s = last(); s >= 0; --s) {
@@ -156,7 +156,7 @@ class BranchAndBound {
       const int ahead = k - stages_[s + 1].done[kI];
       const std::int64_t arrives = (ahead < 0 ? input_grad_ends_[s + 1][static_cast<std::size_t>(k)]
                                               : first.input_grad[s + 1] + (ahead + 1) * lane_.input_grad[s + 1]) +
-                                   lane_.hop[s];
+                                   lane_.hop.gradient[s];
       first.input_grad[s] = std::max(first.input_grad[s], arrives);
     }
     return first;
@@ -220,8 +220,8 @@ class BranchAndBound {
           times.push_back(std::max(rank_of(s).free_at, ends[k] + hop));
         }
       };
-      if (s > 0) add_messages(forward_ends_[s - 1], kF, lane_.hop[s - 1]);
-      if (s < last()) add_messages(input_grad_ends_[s + 1], kI, lane_.hop[s]);
+      if (s > 0) add_messages(forward_ends_[s - 1], kF, lane_.hop.activation[s - 1]);
+      if (s < last()) add_messages(input_grad_ends_[s + 1], kI, lane_.hop.gradient[s]);
     }
     constexpr std::size_t kMostKept = 64;
     std::vector<std::vector<std::int64_t>>& met = met_[done];
@@ -312,7 +312,7 @@ class BranchAndBound {
 }  // namespace
 
 bool is_searchable_exactly(const OrderQuestion& question) {
-  return question.costs.hop_busy.empty() &&
+  return !question.costs.has_busy_links() &&
          std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
 }
 

@@ -198,13 +198,13 @@ class ListScheduler {
       if (successor < 0) {
         stages_[s].backward.ready_at[index] = end;
       } else {
-        deliver(r, successor, stages_[successor].forward.ready_at[index], end, costs_.hop[s]);
+        deliver(r, successor, stages_[successor].forward.ready_at[index], end, costs_.hop.activation[s]);
       }
     } else {
       if (!whole) ranks_[r].weight_grads.emplace_back(s, index);
       const int predecessor = neighbors_.predecessor[s];
       if (predecessor >= 0) {
-        deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end, costs_.hop[predecessor]);
+        deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end, costs_.hop.gradient[predecessor]);
       }
     }
   }

@@ -31,9 +31,11 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
   const StageNeighbors neighbors = stage_neighbors(schedule);
   std::map<std::array<int, 3>, std::int32_t> channel_of;  // [source rank, destination rank, 1 for activations]
   const auto message = [&](bool forward, int stage, int to) {
-    const std::vector<std::int64_t>& busy = question.costs.hop_busy;
+    const HopTimes& busy = question.costs.hop_busy;
     const int from_rank = schedule.stages[stage].rank;
-    const std::int64_t time = busy.empty() || to < 0 ? 0 : busy[forward ? stage : to];
+    const std::int64_t time = to < 0 || !question.costs.has_busy_links() ? 0
+                              : forward                                  ? busy.activation[stage]
+                                                                         : busy.gradient[to];
     if (time == 0 || schedule.stages[to].rank == from_rank) return Message{};
     const std::array key{from_rank, schedule.stages[to].rank, forward ? 1 : 0};
     return Message{channel_of.emplace(key, static_cast<std::int32_t>(channel_of.size())).first->second, time};
@@ -62,8 +64,9 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
         if (from >= 0) {
           needed[1].id = forward ? table.find(Op::kForward, from, a.microbatch)
                                  : either(Op::kInputGrad, Op::kBackward, from, a.microbatch);
-          // A gradient takes the hop of the stage that it comes to.
-          needed[1].delay = schedule.stages[from].rank == r ? 0 : question.costs.hop[forward ? from : a.stage];
+          const HopTimes& hop = question.costs.hop;
+          const std::int64_t delay = forward ? hop.activation[from] : hop.gradient[a.stage];
+          needed[1].delay = schedule.stages[from].rank == r ? 0 : delay;
         }
         if (to >= 0 && schedule.stages[to].rank != r) reader = schedule.stages[to].rank;
         sent = message(forward, a.stage, to);

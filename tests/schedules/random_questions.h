@@ -15,7 +15,8 @@ struct QuestionSize {
   std::string placement = "chain";
   int ranks = 2;
   int microbatches = 2;
-  bool busy_links = false;  ///< messages have their link to themselves for a part of their hop
+  bool busy_links = false;   ///< messages have their link to themselves for a part of their hop
+  bool slower_back = false;  ///< hops of gradients are others than those of activations
 };
 
 inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize& size) {
@@ -41,7 +42,8 @@ inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize
     return of_stages;
   };
   question.costs = {.forward = costs(1, 20, 1), .input_grad = costs(1, 20, 1), .weight_grad = costs(0, 20, 0)};
-  question.costs.hop = costs(0, between(0, 1) * 8, 0);
+  question.costs.hop = both_ways(costs(0, between(0, 1) * 8, 0));
+  if (size.slower_back) question.costs.hop.gradient = costs(1, 20, 0);
   question.whole_backwards = between(0, 3) == 0;
   question.objective = between(0, 1) == 0 ? Objective::kSpan : Objective::kMakespan;
   question.memory.activation_bytes.assign(stages, 10);
@@ -50,10 +52,12 @@ inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize
     for (int r = 0; r < p; ++r) question.memory.max_bytes.push_back(10 * chunks * between(1, 2 * p) + between(0, 9));
   }
   if (size.busy_links) {
-    question.costs.hop_busy = costs(1, 20, 1);
+    question.costs.hop_busy = both_ways(costs(1, 20, 1));
+    if (size.slower_back) question.costs.hop_busy.gradient = costs(1, 40, 1);
     question.costs.hop = question.costs.hop_busy;
     const int latency = between(0, 5);
-    for (std::int64_t& hop : question.costs.hop) hop += latency;
+    for (std::int64_t& hop : question.costs.hop.activation) hop += latency;
+    for (std::int64_t& hop : question.costs.hop.gradient) hop += latency;
   }
   return question;
 }

@@ -450,6 +450,7 @@ class Schedules(CommandLineTest):
         self.assertGreaterEqual(found["span_s"], found["span_bound_s"])
         self.assertEqual(json.loads(proof.read_text())["memory"]["max_bytes"], [4000, 3000, 2000, 2000])
         self.assertEqual(json.loads(proof.read_text())["costs_ps"]["hop"][0], 14_000_000)  # 10 us and 4000 B at 1 GB/s
+        self.assertEqual(json.loads(proof.read_text())["costs_ps"]["gradient_hop"][0], 14_000_000)
         self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [])
         costs.write_text(json.dumps({**document, "max_activation_bytes": [6500]}))
         self.done("schedule", "search", "-p", 2, "-m", 8, "-v", 2, "--placement", "chain", "--costs", costs, "--effort", "1M",

@@ -65,7 +65,8 @@ TEST_CASE("no order is found where a rank cannot hold a micro-batch on its way")
 
 TEST_CASE("a small question is settled by exhaustive search where no other bound is tight") {
   OrderQuestion question = chain_question(3, 4, {});
-  question.costs = {.forward = {3, 9, 4}, .input_grad = {7, 2, 8}, .weight_grad = {5, 6, 1}, .hop = {2, 1, 0}};
+  question.costs = {
+      .forward = {3, 9, 4}, .input_grad = {7, 2, 8}, .weight_grad = {5, 6, 1}, .hop = both_ways({2, 1, 0})};
   question.memory = counted_activations(question, 2);
   const std::optional<FoundSchedule> found = search_schedule(question);
   REQUIRE(found);

@@ -10,9 +10,11 @@ namespace plumb::test {
 
 TEST_CASE("each action knows what it needs, how long it takes and who waits for it") {
   const Schedule schedule = parse_schedule("0F0 0I0 0W0\n1F0 1B0");
-  const OrderGraph graph(
-      schedule,
-      question_of(schedule, {.forward = {1, 2}, .input_grad = {3, 4}, .weight_grad = {5, 6}, .hop = {7, 0}}, 2));
+  const OrderCosts costs{.forward = {1, 2},
+                         .input_grad = {3, 4},
+                         .weight_grad = {5, 6},
+                         .hop = {.activation = {8, 0}, .gradient = {7, 0}}};
+  const OrderGraph graph(schedule, question_of(schedule, costs, 2));
   CHECK(graph.listed == RankOrders{{0, 1, 2}, {3, 4}});
   CHECK(graph.durations == std::vector<std::int64_t>{1, 3, 5, 2, 10});
   CHECK(graph.bytes_added == std::vector<std::int64_t>{1, 0, -1, 1, -1});
@@ -21,7 +23,8 @@ TEST_CASE("each action knows what it needs, how long it takes and who waits for 
   CHECK(graph.inputs[1][0].id == 0);  // 0I0: its forward, and 1B0 a hop away
   CHECK(graph.inputs[1][1].id == 4);
   CHECK(graph.inputs[1][1].delay == 7);
-  CHECK(graph.inputs[2][0].id == 1);  // 0W0: its I
+  CHECK(graph.inputs[3][1].delay == 8);  // 1F0: the activation's hop
+  CHECK(graph.inputs[2][0].id == 1);     // 0W0: its I
   CHECK(row_text(in_order(schedule, graph, {{0, 1, 2}, {4, 3}}).ranks[1]) == "1B0 1F0");
 }
 

@@ -98,6 +98,7 @@ TEST_CASE("no bound of ten thousand random questions is above the time of an ord
   for (int k = 0; k < 10'000; ++k) {
     QuestionSize size = size_of(random, k, 5, 8);
     size.busy_links = k % 4 == 0;
+    size.slower_back = k % 3 == 0;
     const OrderQuestion question = random_question(random, size);
     const LowerBound bound = best_bound(question);
     std::int64_t sum = 0;
@@ -116,7 +117,9 @@ TEST_CASE("no bound of a rank alone is above the time of an order of the catalog
   std::mt19937_64 random(6);
   int given = 0;
   for (int k = 0; k < 1000; ++k) {
-    const OrderQuestion question = random_question(random, size_of(random, k, 4, 6));
+    QuestionSize size = size_of(random, k, 4, 6);
+    size.slower_back = k % 2 == 0;
+    const OrderQuestion question = random_question(random, size);
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
     for (const Schedule& order : known_orders(question)) shortest = std::min(shortest, order_time(order, question));
     if (shortest == std::numeric_limits<std::int64_t>::max()) continue;
@@ -137,8 +140,9 @@ TEST_CASE("no bound is above the optimum of a small chain, and most are equal to
   int settled = 0;
   int equal = 0;
   for (int k = 0; k < 300; ++k) {
+    const auto microbatches = 1 + static_cast<int>(random() % 5);
     const OrderQuestion question =
-        random_question(random, {.ranks = 1 + k % 3, .microbatches = 1 + static_cast<int>(random() % 5)});
+        random_question(random, {.ranks = 1 + k % 3, .microbatches = microbatches, .slower_back = k % 2 == 0});
     const ExactOrder exact = exact_order(question, std::numeric_limits<std::int64_t>::max());
     if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
     ++settled;
@@ -161,7 +165,8 @@ TEST_CASE("no bound is above the optimum of a few stages on a loop or a V, and a
   for (int k = 0; k < kQuestions; ++k) {
     const OrderQuestion question = random_question(random, {.placement = k % 2 == 0 ? "loop" : "v",
                                                             .ranks = 2 + k % 4 / 3,
-                                                            .microbatches = 1 + static_cast<int>(random() % 4)});
+                                                            .microbatches = 1 + static_cast<int>(random() % 4),
+                                                            .slower_back = k % 3 == 0});
     const ExactOrder exact = exact_order(question, std::numeric_limits<std::int64_t>::max(), {.most_nodes = 20'000});
     if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
     ++settled;
@@ -215,6 +220,7 @@ TEST_CASE("where links carry one message at a time, a search is never worse than
   for (int k = 0; k < kQuestions; ++k) {
     QuestionSize size = size_of(random, k, 4, 8);
     size.busy_links = true;
+    size.slower_back = k % 2 == 0;
     const OrderQuestion question = random_question(random, size);
     const std::vector<Schedule> orders = known_orders(question);
     if (orders.empty()) continue;
