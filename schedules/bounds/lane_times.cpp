@@ -82,8 +82,9 @@ std::vector<LaneTimes> lanes_of(const OrderQuestion& question) {
     if (neighbors.predecessor[s] >= 0) continue;
     const int lane_number = question.frame.stages[s].lane;
     const int m = question.frame.microbatches;
-    LaneTimes lane{.microbatches = m * (lane_number + 1) / count - m * lane_number / count};
+    LaneTimes lane{.microbatches = question.slices * (m * (lane_number + 1) / count - m * lane_number / count)};
     for (int at = s; at >= 0; at = neighbors.successor[at]) add_position(lane, question, at, neighbors.successor[at]);
+    lane.slice_wait = (question.slices - 1) * *std::ranges::max_element(lane.forward);
     lanes.push_back(std::move(lane));
   }
   require_early(lanes, question.ranks);

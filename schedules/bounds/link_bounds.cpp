@@ -31,7 +31,7 @@ Crossing crossing_at(const LaneTimes& lane, int position, HopKind kind) {
     crossing.rest = lane.first_input_grad[k + 1] + lane.input_grad[k + 1] - lane.first_forward[k + 1];
   } else {
     crossing.to = k;
-    crossing.leaves = lane.first_input_grad[k + 1] + lane.input_grad[k + 1];
+    crossing.leaves = lane.first_input_grad[k + 1] + lane.slice_wait + lane.input_grad[k + 1];
     crossing.rest = lane.input_grad[k];
   }
   return crossing;

@@ -157,6 +157,7 @@ std::vector<std::string> certificate_faults(const Certificate& certificate, cons
   if (std::string fault = wrong_lengths(certificate, schedule); !fault.empty()) return {std::move(fault)};
   OrderQuestion question{.frame = schedule,
                          .ranks = static_cast<int>(schedule.ranks.size()),
+                         .slices = slices_of(schedule),
                          .costs = certificate.costs,
                          .whole_backwards = certificate.whole_backwards,
                          .objective = certificate.objective,

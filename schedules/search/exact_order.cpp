@@ -312,15 +312,15 @@ class BranchAndBound {
 }  // namespace
 
 bool is_searchable_exactly(const OrderQuestion& question) {
-  return !question.costs.has_busy_links() &&
+  return question.slices == 1 && !question.costs.has_busy_links() &&
          std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
 }
 
 ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort) {
   if (!is_searchable_exactly(question)) {
-    throw ScheduleError(
-        fmt::format("{} has several lanes, or messages that wait for each other: an exhaustive search knows neither",
-                    question.frame.name));
+    throw ScheduleError(fmt::format(
+        "{} has several lanes, slices, or messages that wait for each other: an exhaustive search knows none of them",
+        question.frame.name));
   }
   return BranchAndBound(question, most_time, effort).run();
 }

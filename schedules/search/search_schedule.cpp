@@ -19,8 +19,9 @@ constexpr int kLargestExact = 48;                // stages times micro-batches; 
 constexpr double kTimedActionsAComparison = 25;  // they take as long as one of partial orders of a rank alone
 constexpr double kTimedActionsANode = 250;       // they take as long as a partial order of the exhaustive search
 
+/// True for chains that listed_chain.h makes orders for.
 bool is_chain(const OrderQuestion& question) {
-  return question.frame.stages == loop_placement(question.ranks, question.ranks);
+  return question.slices == 1 && question.frame.stages == loop_placement(question.ranks, question.ranks);
 }
 
 /// Returns the question with memory for all micro-batches where it has no limit.
@@ -30,7 +31,7 @@ OrderQuestion with_limits(OrderQuestion question) {
   question.memory.max_bytes.assign(static_cast<std::size_t>(question.ranks), 0);
   for (std::size_t s = 0; s < question.frame.stages.size(); ++s) {
     question.memory.max_bytes[question.frame.stages[s].rank] +=
-        question.memory.activation_bytes[s] * question.frame.microbatches;
+        question.memory.activation_bytes[s] * question.frame.microbatches * question.slices;
   }
   return question;
 }

@@ -365,8 +365,21 @@ class Schedules(CommandLineTest):
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)
         self.assertLessEqual(self.json("schedule", "search", made, "--costs", question[-1])["span_s"], found["span_s"])
-        for name, *options in (("seq1f1b", "--slices", 2), ("bpipe",), ("pipedream",), ("forward-only",)):
-            self.refused(1, "schedule", "search", name, "-p", 4, "-m", 4, *options, says=["without slices"])
+        for name in ("bpipe", "pipedream", "forward-only", "vocab-1"):
+            self.refused(1, "schedule", "search", name, "-p", 4, "-m", 4, says=["without shards, moves or messages"])
+
+    def test_a_search_takes_slices_and_pairs(self):
+        made, proof = self.folder / "made.json", self.folder / "proof.json"
+        for name, *options in (("seq1f1b", "--slices", 2), ("terapipe", "--slices", 2), ("svpp", "--slices", 2, "-v", 2),
+                               ("slimpipe", "--slices", 4, "-v", 2), ("dualpipe",), ("dualpipev",)):
+            costs = ["--costs", "f=10,i=11,w=9,c=1"] if name.startswith("dualpipe") else ["--costs", "f=10,b=20,c=1"]
+            question = [name, "-p", 4, "-m", 8, *options]
+            own = self.json("simulate", "--schedule", *question, *costs)
+            found = self.json("schedule", "search", *question, *costs, "--effort", "2M", "--objective", "makespan", "-o", made,
+                              "--certificate", proof)
+            self.assertLessEqual(found["makespan_s"], own["makespan_s"], name)
+            self.assertGreaterEqual(found["makespan_s"], found["makespan_bound_s"], name)
+            self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [], name)
 
     def test_a_search_is_proved_and_its_certificate_verified(self):
         made, proof = self.folder / "made.json", self.folder / "proof.json"

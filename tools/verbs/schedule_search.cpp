@@ -151,6 +151,9 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   const StopSignals signals;
   const SearchEffort effort = effort_of(arguments, signals);
   std::vector<SearchQuestion> questions = search_questions(arguments, costs);
+  if (std::ranges::any_of(questions, &SearchQuestion::pairs_gain)) {
+    print_note("plumb: pairs that overlap come apart in a search: an order with them may take less than its bound");
+  }
   if (arguments.search.curve) return schedule_curve(arguments, questions, effort);
   const std::optional<SearchAnswer> answer = best_answer(effort, std::move(questions), !arguments.html.empty());
   if (!answer) {

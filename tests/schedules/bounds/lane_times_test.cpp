@@ -33,6 +33,14 @@ TEST_CASE("the way forth has the activations' hops, and the way back the gradien
   CHECK(lane.tails[2] == BoundTail{.way = 6 + 2 + 5 + 2, .to = 0});
 }
 
+TEST_CASE("slices count as micro-batches, and the last one of a sequence goes back first") {
+  OrderQuestion question = chain_question(2, 4, {.forward = 3, .input_grad = 2});
+  question.slices = 5;
+  const LaneTimes lane = lanes_of(question).front();
+  CHECK(lane.microbatches == 20);
+  CHECK(lane.slice_wait == 4 * 3);
+}
+
 TEST_CASE("a whole backward is an input gradient that takes all of its time") {
   OrderQuestion question = chain_question(2, 4, {.forward = 1, .input_grad = 2, .weight_grad = 3});
   question.whole_backwards = true;

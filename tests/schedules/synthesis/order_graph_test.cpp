@@ -1,5 +1,7 @@
 #include "schedules/synthesis/order_graph.h"
 
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -28,8 +30,20 @@ TEST_CASE("each action knows what it needs, how long it takes and who waits for 
   CHECK(row_text(in_order(schedule, graph, {{0, 1, 2}, {4, 3}}).ranks[1]) == "1B0 1F0");
 }
 
-TEST_CASE("slices, pairs and other operations cannot be searched") {
-  for (const char* text : {"0F0 0R0 0B0", "0F0 0F0/1 0B0/1 0B0", "0F0 0F1&0B0 0B1"}) {
+TEST_CASE("slices ascend in forwards and descend in backwards, each behind its neighbour's of the same slice") {
+  const Schedule schedule = parse_schedule("0F0 0F0/1 0I0/1 0W0/1 0I0 0W0\n1F0 1F0/1 1B0/1 1B0");
+  const OrderGraph graph(schedule, question_of(schedule, equal_costs({}, 2)));
+  const auto inputs = [&graph](std::size_t id) {
+    return std::array{graph.inputs[id][0].id, graph.inputs[id][1].id, graph.inputs[id][2].id};
+  };
+  CHECK(inputs(1) == std::array{-1, -1, 0});  // 0F0/1 behind 0F0
+  CHECK(inputs(7) == std::array{-1, 1, 6});   // 1F0/1 needs 0F0/1, and 1F0 before it
+  CHECK(inputs(4) == std::array{0, 9, 2});    // 0I0 needs 0F0, 1B0, and 0I0/1 before it
+  CHECK(inputs(5) == std::array{4, -1, -1});  // 0W0 needs 0I0
+}
+
+TEST_CASE("pairs and other operations cannot be searched") {
+  for (const char* text : {"0F0 0R0 0B0", "0F0 0F1&0B0 0B1"}) {
     const Schedule schedule = parse_schedule(text);
     CHECK_THROWS_AS(OrderGraph(schedule, question_of(schedule, equal_costs({}, 1))), ScheduleError);
   }

@@ -213,6 +213,37 @@ TEST_CASE("a search is never worse than the catalogue within its memory, and hal
   CHECK(median(found_there) <= median(far_off) / 2);
 }
 
+TEST_CASE("with sequences in slices a search is never worse than the catalogue, nor below its bound") {
+  std::mt19937_64 random(7);
+  int asked = 0, proved = 0;
+  std::vector<double> gaps, gaps_before;
+  for (int k = 0; k < 100; ++k) {
+    const OrderQuestion question = random_question(random, {.placement = k % 3 == 2 ? "loop" : "chain",
+                                                            .ranks = 1 + static_cast<int>(random() % 4),
+                                                            .microbatches = 1 + static_cast<int>(random() % 5),
+                                                            .slices = 2 + static_cast<int>(random() % 3),
+                                                            .busy_links = k % 5 == 0});
+    const std::vector<Schedule> orders = known_orders(question);
+    if (orders.empty()) continue;
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 5e5}).value();
+    CAPTURE(k);
+    std::int64_t best_known = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : orders) best_known = std::min(best_known, order_time(order, question));
+    CHECK(found.time <= best_known);
+    CHECK(found.time >= found.bound.time);
+    CHECK(order_time(found.schedule, question) == found.time);
+    CHECK(validate(found.schedule).empty());
+    CHECK(fits_memory(question, found.schedule));
+    ++asked;
+    proved += found.time == found.bound.time ? 1 : 0;
+    gaps.push_back(gap(found.time, found.bound));
+    gaps_before.push_back(gap(best_known, found.bound));
+  }
+  MESSAGE(proved, " of ", asked, " proved optimal; the median gap is ", median(gaps_before), ", and ", median(gaps),
+          " of what is found");
+  CHECK(median(gaps) <= median(gaps_before));
+}
+
 TEST_CASE("where links carry one message at a time, a search is never worse than the catalogue, nor below its bound") {
   std::mt19937_64 random(5);
   int proved = 0, of_links = 0;
