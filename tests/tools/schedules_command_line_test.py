@@ -381,6 +381,15 @@ class Schedules(CommandLineTest):
             self.assertGreaterEqual(found["makespan_s"], found["makespan_bound_s"], name)
             self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [], name)
 
+    def test_a_search_says_that_pairs_which_gain_come_apart(self):
+        plan = self.folder / "plan.json"
+        self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 32, "--layout", "pp=4,tp=4,mbs=1,schedule=dualpipev", "-o", plan)
+        result = plumb("schedule", "search", plan, "--objective", "makespan", "--effort", "1M")
+        self.assertIn("pairs that overlap come apart", result.stderr)
+        self.assertIn("no order without overlapped pairs", result.stdout)
+        result = plumb("schedule", "search", "dualpipev", "-p", 4, "-m", 8, "--effort", "1M")  # a pair lasts as long as both
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_a_search_is_proved_and_its_certificate_verified(self):
         made, proof = self.folder / "made.json", self.folder / "proof.json"
         costs = ["--costs", "f=67,i=81,w=125,c=20,unit=ps"]
