@@ -17,7 +17,7 @@ void require_early(const std::vector<LaneTimes>& lanes, int ranks) {
     double way = 0;
     for (std::size_t k = 0; k < lane.stages.size(); ++k) {
       const auto of_one = static_cast<double>(lane.forward[k]) + static_cast<double>(lane.input_grad[k]);
-      way += of_one + 2 * static_cast<double>(lane.hop[k]);
+      way += of_one + static_cast<double>(lane.hop.activation[k]) + static_cast<double>(lane.hop.gradient[k]);
       work[lane.ranks[k]] +=
           static_cast<double>(lane.microbatches) * (of_one + static_cast<double>(lane.weight_grad[k]));
     }
@@ -37,8 +37,11 @@ void add_position(LaneTimes& lane, const OrderQuestion& question, int stage, int
   lane.input_grad.push_back(costs.input_grad[stage] + (question.whole_backwards ? w : 0));
   lane.weight_grad.push_back(question.whole_backwards ? 0 : w);
   const bool crosses = next >= 0 && places[next].rank != places[stage].rank;
-  lane.hop.push_back(crosses ? costs.hop[stage] : 0);
-  lane.hop_busy.push_back(crosses && !costs.hop_busy.empty() ? costs.hop_busy[stage] : 0);
+  const bool waits = crosses && costs.has_busy_links();
+  lane.hop.activation.push_back(crosses ? costs.hop.activation[stage] : 0);
+  lane.hop.gradient.push_back(crosses ? costs.hop.gradient[stage] : 0);
+  lane.hop_busy.activation.push_back(waits ? costs.hop_busy.activation[stage] : 0);
+  lane.hop_busy.gradient.push_back(waits ? costs.hop_busy.gradient[stage] : 0);
 }
 
 void add_times(LaneTimes& lane, Objective objective) {
@@ -46,12 +49,12 @@ void add_times(LaneTimes& lane, Objective objective) {
   std::int64_t start = 0;
   for (std::size_t k = 0; k < positions; ++k) {
     lane.first_forward.push_back(start);
-    start += lane.forward[k] + lane.hop[k];
+    start += lane.forward[k] + lane.hop.activation[k];
   }
   lane.first_input_grad.assign(positions, 0);
   for (std::size_t k = positions; k-- > 0;) {
     lane.first_input_grad[k] = start;
-    if (k > 0) start += lane.input_grad[k] + lane.hop[k - 1];
+    if (k > 0) start += lane.input_grad[k] + lane.hop.gradient[k - 1];
   }
   for (std::size_t k = 0; k < positions; ++k) {
     const auto first_of_rank = std::ranges::find(lane.ranks, lane.ranks[k]) - lane.ranks.begin();
@@ -61,7 +64,7 @@ void add_times(LaneTimes& lane, Objective objective) {
     BoundTail best{.way = lane.weight_grad[k], .to = static_cast<int>(k)};
     if (k > 0) {
       const BoundTail before = lane.tails[k - 1];
-      const std::int64_t way = lane.hop[k - 1] + lane.input_grad[k - 1] + before.way;
+      const std::int64_t way = lane.hop.gradient[k - 1] + lane.input_grad[k - 1] + before.way;
       if (way - lane.uncounted[before.to] > best.way - lane.uncounted[k]) best = {.way = way, .to = before.to};
     }
     lane.tails.push_back(best);
@@ -79,8 +82,9 @@ std::vector<LaneTimes> lanes_of(const OrderQuestion& question) {
     if (neighbors.predecessor[s] >= 0) continue;
     const int lane_number = question.frame.stages[s].lane;
     const int m = question.frame.microbatches;
-    LaneTimes lane{.microbatches = m * (lane_number + 1) / count - m * lane_number / count};
+    LaneTimes lane{.microbatches = question.slices * (m * (lane_number + 1) / count - m * lane_number / count)};
     for (int at = s; at >= 0; at = neighbors.successor[at]) add_position(lane, question, at, neighbors.successor[at]);
+    lane.slice_wait = (question.slices - 1) * *std::ranges::max_element(lane.forward);
     lanes.push_back(std::move(lane));
   }
   require_early(lanes, question.ranks);

@@ -1,6 +1,7 @@
 #pragma once
 // The earliest and the latest of what a lane must do, by position along the lane: the numbers that all bounds
-// are sums of. A whole backward counts as an input gradient that takes all of its time.
+// are sums of. A whole backward counts as an input gradient that takes all of its time, and each slice of a sequence as a
+// micro-batch: what slices wait for besides can only make an order longer.
 
 #include <cstdint>
 #include <vector>
@@ -18,15 +19,18 @@ struct BoundTail {
 };
 
 struct LaneTimes {
-  std::int64_t microbatches = 1;
+  std::int64_t microbatches = 1;  ///< slices of them, where sequences are cut
+  /// By so much no first input gradient of a position starts as early as first_input_grad: the last slice of a sequence
+  /// goes back first, and all slices before it have run forward.
+  std::int64_t slice_wait = 0;
   // These are by position along the lane.
   std::vector<int> stages;
   std::vector<int> ranks;
   std::vector<std::int64_t> forward;
   std::vector<std::int64_t> input_grad;
   std::vector<std::int64_t> weight_grad;
-  std::vector<std::int64_t> hop;               ///< to the next position; 0 on one rank
-  std::vector<std::int64_t> hop_busy;          ///< the part of it for which a message has its link to itself
+  HopTimes hop;                                ///< to the next position and back; 0 on one rank
+  HopTimes hop_busy;                           ///< the part of it for which a message has its link to itself
   std::vector<std::int64_t> first_forward;     ///< no forward of the position starts earlier
   std::vector<std::int64_t> first_input_grad;  ///< no input gradient of the position starts earlier
   std::vector<BoundTail> tails;                ///< behind the last input gradient of the position

@@ -22,14 +22,16 @@ struct Crossing {
 
 Crossing crossing_at(const LaneTimes& lane, int position, HopKind kind) {
   const int k = position;
-  Crossing crossing{.busy = lane.hop_busy[k], .latency = lane.hop[k] - lane.hop_busy[k]};
-  if (kind == HopKind::kActivation) {
+  const bool is_activation = kind == HopKind::kActivation;
+  const std::int64_t busy = (is_activation ? lane.hop_busy.activation : lane.hop_busy.gradient)[k];
+  Crossing crossing{.busy = busy, .latency = (is_activation ? lane.hop.activation : lane.hop.gradient)[k] - busy};
+  if (is_activation) {
     crossing.to = k + 1;
     crossing.leaves = lane.first_forward[k] + lane.forward[k];
     crossing.rest = lane.first_input_grad[k + 1] + lane.input_grad[k + 1] - lane.first_forward[k + 1];
   } else {
     crossing.to = k;
-    crossing.leaves = lane.first_input_grad[k + 1] + lane.input_grad[k + 1];
+    crossing.leaves = lane.first_input_grad[k + 1] + lane.slice_wait + lane.input_grad[k + 1];
     crossing.rest = lane.input_grad[k];
   }
   return crossing;

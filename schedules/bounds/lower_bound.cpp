@@ -50,7 +50,6 @@ LowerBound best_bound(const OrderQuestion& question) {
     }
     for (int rank = 0; rank < question.ranks; ++rank) keep(memory_time_bound(question, lane, rank));
     for (int k = 0; k + 1 < positions; ++k) {
-      if (lane.hop_busy[k] == 0) continue;
       keep(link_bound(lane, lane.ranks[k], lane.ranks[k + 1], HopKind::kActivation));
       keep(link_bound(lane, lane.ranks[k + 1], lane.ranks[k], HopKind::kGradient));
     }

@@ -17,12 +17,16 @@ std::int64_t message_time(const LinkCost& link, std::int64_t bytes) {
 
 }  // namespace
 
+HopTimes both_ways(const std::vector<std::int64_t>& times) {
+  return {.activation = times, .gradient = times};
+}
+
 OrderCosts equal_costs(const EqualCosts& costs, int stages) {
   const auto each = [stages](std::int64_t cost) {
     return std::vector<std::int64_t>(static_cast<std::size_t>(stages), cost);
   };
-  return {each(costs.forward), each(costs.input_grad), each(costs.weight_grad), each(costs.hop),
-          costs.hop_busy > 0 ? each(costs.hop_busy) : std::vector<std::int64_t>{}};
+  return {each(costs.forward), each(costs.input_grad), each(costs.weight_grad), both_ways(each(costs.hop)),
+          costs.hop_busy > 0 ? both_ways(each(costs.hop_busy)) : HopTimes{}};
 }
 
 OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& stages, bool whole_backwards) {
@@ -36,8 +40,8 @@ OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& st
   OrderCosts costs{.forward = each(Op::kForward),
                    .input_grad = each(whole_backwards ? Op::kBackward : Op::kInputGrad),
                    .weight_grad = whole_backwards ? std::vector<std::int64_t>(stages.size(), 0) : each(Op::kWeightGrad),
-                   .hop = std::vector<std::int64_t>(stages.size(), 0),
-                   .hop_busy = std::vector<std::int64_t>(stages.size(), 0)};
+                   .hop = both_ways(std::vector<std::int64_t>(stages.size(), 0)),
+                   .hop_busy = both_ways(std::vector<std::int64_t>(stages.size(), 0))};
   const StageNeighbors neighbors = stage_neighbors({.stages = stages});
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const int next = neighbors.successor[s];
@@ -48,10 +52,12 @@ OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& st
     const LinkCost& back = link_between(table, there, here);
     const std::int64_t activation = table.stages[s].activation_message_bytes;
     const std::int64_t gradient = table.stages[next].gradient_message_bytes;
-    costs.hop[s] = std::max(message_time(forth, activation), message_time(back, gradient));
-    costs.hop_busy[s] = std::max(busy_time(forth, activation), busy_time(back, gradient));
+    costs.hop.activation[s] = message_time(forth, activation);
+    costs.hop.gradient[s] = message_time(back, gradient);
+    costs.hop_busy.activation[s] = busy_time(forth, activation);
+    costs.hop_busy.gradient[s] = busy_time(back, gradient);
   }
-  if (std::ranges::all_of(costs.hop_busy, [](std::int64_t busy) { return busy == 0; })) costs.hop_busy.clear();
+  if (costs.hop_busy == both_ways(std::vector<std::int64_t>(stages.size(), 0))) costs.hop_busy = {};
   return costs;
 }
 

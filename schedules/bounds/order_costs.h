@@ -9,17 +9,29 @@
 
 namespace plumb { inline namespace schedules {
 
+/// Times of the messages between each stage and the next one of its lane, by direction.
+struct HopTimes {
+  std::vector<std::int64_t> activation;  ///< [stage] to the next stage
+  std::vector<std::int64_t> gradient;    ///< [stage] from the next stage back
+
+  friend bool operator==(const HopTimes&, const HopTimes&) = default;
+};
+
+/// Returns times that are the same in both directions.
+HopTimes both_ways(const std::vector<std::int64_t>& times);
+
 /// Costs of each stage, in one unit of the caller's choice.
 struct OrderCosts {
   std::vector<std::int64_t> forward;      ///< [stage]
   std::vector<std::int64_t> input_grad;   ///< [stage]
   std::vector<std::int64_t> weight_grad;  ///< [stage]; a whole backward takes both
-  /// [stage] from its end to the start of the next stage of its lane, and as long for the gradient back,
-  /// where the two lie on different ranks.
-  std::vector<std::int64_t> hop;
-  /// [stage] the part of its hop for which a message has its link to itself: the next one waits. Empty: any number of
-  /// messages are under way at once.
-  std::vector<std::int64_t> hop_busy;
+  HopTimes hop;  ///< from an end to the earliest start of the neighbour, where the two lie on different ranks
+  /// The part of the hop for which a message has its link to itself: the next one waits. Empty: any number of messages
+  /// are under way at once.
+  HopTimes hop_busy;
+
+  /// True if messages have their links to themselves for a while.
+  bool has_busy_links() const { return !hop_busy.activation.empty(); }
 };
 
 /// Costs that are equal on every stage.
@@ -35,8 +47,8 @@ struct EqualCosts {
 OrderCosts equal_costs(const EqualCosts& costs, int stages);
 
 /// Returns the table's costs in picoseconds for the stages of a schedule. With `whole_backwards` those of a
-/// backward count as input gradients alone. A hop takes the longer of the two directions: the time of a
-/// message, for which it has the link to itself, and its latency.
+/// backward count as input gradients alone. A hop takes the time of a message, for which it has the link of its
+/// direction to itself, and its latency.
 OrderCosts order_costs(const CostTable& table, const std::vector<StagePlace>& stages, bool whole_backwards = false);
 
 }}  // namespace plumb::schedules

@@ -8,6 +8,16 @@ std::string_view objective_name(Objective objective) {
   return objective == Objective::kSpan ? "span" : "makespan";
 }
 
+int slices_of(const Schedule& schedule) {
+  int slices = 1;
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (action.op == Op::kForward) slices = std::max(slices, action.part + 1);
+    }
+  }
+  return slices;
+}
+
 ActivationMemory counted_activations(const OrderQuestion& question, int most) {
   const std::size_t stages = question.frame.stages.size();
   ActivationMemory memory{.activation_bytes = std::vector<std::int64_t>(stages, 1),

@@ -33,11 +33,15 @@ struct ActivationMemory {
 struct OrderQuestion {
   Schedule frame;  ///< name, micro-batches and stages; its lists are empty
   int ranks = 1;
+  int slices = 1;  ///< pieces that each micro-batch's sequence is cut into; costs and memory are of one of them
   OrderCosts costs;
   bool whole_backwards = false;
   Objective objective = Objective::kSpan;
   ActivationMemory memory;  ///< all empty: any number
 };
+
+/// Returns the pieces that a schedule cuts its sequences into: 1 + the largest part of a forward.
+int slices_of(const Schedule& schedule);
 
 /// Returns the memory of `most` activations on every rank (0 for any number), of one byte each, that W frees.
 ActivationMemory counted_activations(const OrderQuestion& question, int most);

@@ -77,7 +77,8 @@ std::int64_t forced_weight_grads(const OrderQuestion& question, const LaneTimes&
 
 std::int64_t idling(const OrderQuestion& question, const LaneTimes& lane, const RankStretch& stretch,
                     const std::vector<int>& positions) {
-  const std::int64_t until_gradient = lane.first_input_grad[stretch.last] - lane.first_forward[stretch.first];
+  const std::int64_t until_gradient =
+      lane.first_input_grad[stretch.last] + lane.slice_wait - lane.first_forward[stretch.first];
   return std::max<std::int64_t>(0, until_gradient - forwards_in_memory(question, lane, positions));
 }
 

@@ -20,8 +20,8 @@ bool has_equal_costs(const ScheduleParameters& parameters, int stages) {
   const auto all_equal = [&costs](const std::vector<std::int64_t>& durations) {
     return std::ranges::all_of(durations, [&costs](std::int64_t d) { return d == costs.forward.front(); });
   };
-  return std::ranges::all_of(costs.hop, [](std::int64_t hop) { return hop == 0; }) && all_equal(costs.forward) &&
-         all_equal(costs.input_grad) && all_equal(costs.weight_grad);
+  const bool has_hops = costs.hop != both_ways(std::vector<std::int64_t>(costs.forward.size(), 0));
+  return !has_hops && all_equal(costs.forward) && all_equal(costs.input_grad) && all_equal(costs.weight_grad);
 }
 
 Schedule fitted(const std::vector<Schedule>& candidates, const ScheduleParameters& parameters, int rank_limit) {

@@ -17,6 +17,7 @@ Schedule made(const CatalogueEntry& entry, const OrderQuestion& question) {
   const int chunks = static_cast<int>(question.frame.stages.size()) / question.ranks;
   ScheduleParameters parameters{.ranks = question.ranks, .microbatches = question.frame.microbatches};
   if (entry.takes_chunks) parameters.chunks = chunks;
+  if (entry.takes_slices) parameters.slices = question.slices;
   try {
     return make_schedule(entry.name, parameters);
   } catch (const ScheduleError&) {
@@ -33,7 +34,7 @@ Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
     std::vector<Action>& order = searched.ranks.emplace_back();
     for (Action action : actions) {
       const bool is_split = action.op == Op::kInputGrad || action.op == Op::kWeightGrad;
-      if (action.op > Op::kWeightGrad || action.part != 0 || (is_split && question.whole_backwards)) {
+      if (action.op > Op::kWeightGrad || action.part >= question.slices || (is_split && question.whole_backwards)) {
         searched.ranks.clear();
         return searched;
       }
@@ -51,8 +52,8 @@ Schedule searchable_order(const Schedule& schedule, const OrderQuestion& questio
   Schedule order = as_searched(schedule, question);
   if (action_count(order) == action_count(serial_order(question))) return order;
   throw ScheduleError(
-      fmt::format("{} cannot be searched: give F, B, I and W of every stage and micro-batch, without slices, shards, "
-                  "moves or messages",
+      fmt::format("{} cannot be searched: give F, B, I and W of every stage and micro-batch, without shards, moves or "
+                  "messages",
                   schedule.name));
 }
 
@@ -62,6 +63,7 @@ OrderQuestion placed_question(const Schedule& schedule, Objective objective) {
   });
   return {.frame = {.name = schedule.name, .microbatches = schedule.microbatches, .stages = schedule.stages},
           .ranks = static_cast<int>(schedule.ranks.size()),
+          .slices = slices_of(schedule),
           .whole_backwards = !splits,
           .objective = objective};
 }
@@ -73,6 +75,7 @@ std::vector<Schedule> catalogue_orders(const OrderQuestion& question) {
   std::vector<Schedule> orders;
   for (const CatalogueEntry& entry : catalogue()) {
     const bool has_stages = entry.takes_chunks || entry.both_ends || stages == entry.chunks * question.ranks;
+    if (question.slices > 1 && !entry.takes_slices) continue;
     if (!has_stages || entry.name == kMadeBySearch || entry.name == kWithoutBackwards) continue;
     Schedule schedule = made(entry, question);
     if (schedule.stages != question.frame.stages || is_asynchronous(schedule)) continue;
@@ -92,20 +95,26 @@ Schedule serial_order(const OrderQuestion& question) {
     std::vector<int>& lane = lanes.emplace_back();
     for (int at = s; at >= 0; at = neighbors.successor[at]) lane.push_back(at);
   }
-  const auto list = [&order](Op op, int stage, int microbatch) {
-    order.ranks[order.stages[stage].rank].push_back({.op = op, .stage = stage, .microbatch = microbatch});
+  const auto list = [&order](Op op, int stage, int microbatch, int slice) {
+    order.ranks[order.stages[stage].rank].push_back(
+        {.op = op, .part = static_cast<std::int16_t>(slice), .stage = stage, .microbatch = microbatch});
+  };
+  const auto pass = [&](const std::vector<int>& lane, int microbatch) {
+    for (const int stage : lane) {
+      for (int k = 0; k < question.slices; ++k) list(Op::kForward, stage, microbatch, k);
+    }
+    for (auto stage = lane.rbegin(); stage != lane.rend(); ++stage) {
+      for (int k = question.slices; k-- > 0;) {
+        list(question.whole_backwards ? Op::kBackward : Op::kInputGrad, *stage, microbatch, k);
+        if (!question.whole_backwards) list(Op::kWeightGrad, *stage, microbatch, k);
+      }
+    }
   };
   const int count = static_cast<int>(lanes.size());
+  const int m = order.microbatches;
   for (int lane = 0; lane < count; ++lane) {
-    const int m = order.microbatches;
     for (int microbatch = m * lane / count; microbatch < m * (lane + 1) / count; ++microbatch) {
-      for (const int stage : lanes[lane]) list(Op::kForward, stage, microbatch);
-      std::ranges::reverse(lanes[lane]);
-      for (const int stage : lanes[lane]) {
-        list(question.whole_backwards ? Op::kBackward : Op::kInputGrad, stage, microbatch);
-        if (!question.whole_backwards) list(Op::kWeightGrad, stage, microbatch);
-      }
-      std::ranges::reverse(lanes[lane]);
+      pass(lanes[lane], microbatch);
     }
   }
   return order;

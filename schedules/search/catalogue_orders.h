@@ -10,18 +10,18 @@ namespace plumb { inline namespace schedules {
 
 /// Returns an order of F, B, I and W for the question's frame. Overlapped pairs come apart, and where the
 /// question splits backwards each B is an I with its W behind it: neither takes longer by it, or holds more.
-/// Returns an order without lists where the schedule has other actions, or splits backwards that the question
-/// keeps whole.
+/// Returns an order without lists where the schedule has other actions or more slices, or splits backwards that the
+/// question keeps whole.
 Schedule as_searched(Schedule schedule, const OrderQuestion& question);
 
 /// Returns as_searched(). Throws ScheduleError if the schedule has more than orders have.
 Schedule searchable_order(const Schedule& schedule, const OrderQuestion& question);
 
-/// Returns the question of a schedule's placement and micro-batches, with whole backwards if it splits none, still
+/// Returns the question of a schedule's placement, micro-batches and slices, with whole backwards if it splits none, still
 /// without costs and memory.
 OrderQuestion placed_question(const Schedule& schedule, Objective objective);
 
-/// Returns the orders of the catalogue (as_searched) that have the question's placement and keep to its
+/// Returns the orders of the catalogue (as_searched) that have the question's placement and slices and keep to its
 /// memory. Those made for costs are made for equal ones, but for zb-auto, which a search makes itself.
 std::vector<Schedule> catalogue_orders(const OrderQuestion& question);
 

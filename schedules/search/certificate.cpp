@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/bounds/rank_alone.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
@@ -17,11 +18,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::int64_t kAnyEffort = std::numeric_limits<std::int64_t>::max();
+
 ordered_json memory_json(const ActivationMemory& memory) {
   if (memory.max_bytes.empty()) return nullptr;
   return {{"activation_bytes", memory.activation_bytes},
           {"released_at_input_grad_bytes", memory.released_at_input_grad_bytes},
           {"max_bytes", memory.max_bytes}};
+}
+
+ordered_json busy_json(const std::vector<std::int64_t>& times) {
+  return times.empty() ? ordered_json(nullptr) : ordered_json(times);
 }
 
 std::vector<std::int64_t> counts(StrictObject& object, std::string_view key) {
@@ -64,8 +71,12 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
   std::vector<std::string> faults = {wrong_length("forward costs", costs.forward.size(), stages),
                                      wrong_length("input gradients' costs", costs.input_grad.size(), stages),
                                      wrong_length("weight gradients' costs", costs.weight_grad.size(), stages),
-                                     wrong_length("hops", costs.hop.size(), stages)};
-  if (!costs.hop_busy.empty()) faults.push_back(wrong_length("busy hops", costs.hop_busy.size(), stages));
+                                     wrong_length("hops", costs.hop.activation.size(), stages),
+                                     wrong_length("gradients' hops", costs.hop.gradient.size(), stages)};
+  if (costs.has_busy_links()) {
+    faults.push_back(wrong_length("busy hops", costs.hop_busy.activation.size(), stages));
+    faults.push_back(wrong_length("gradients' busy hops", costs.hop_busy.gradient.size(), stages));
+  }
   if (!memory.max_bytes.empty()) {
     faults.push_back(wrong_length("activation bytes", memory.activation_bytes.size(), stages));
     faults.push_back(wrong_length("released bytes", memory.released_at_input_grad_bytes.size(), stages));
@@ -78,9 +89,12 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
 }
 
 /// Returns the bound that the question gives for the reason that the certificate has.
-LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated) {
+LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& stated, std::int64_t time) {
+  for (int r = 0; r < question.ranks; ++r) {
+    if (stated.reason == rank_alone_reason(r)) return rank_alone_bound(question, r, time, kAnyEffort);
+  }
   if (stated.reason != exhaustive_bound(0).reason || !is_searchable_exactly(question)) return best_bound(question);
-  const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = std::numeric_limits<std::int64_t>::max()});
+  const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = kAnyEffort});
   return exhaustive_bound(exact.time);
 }
 
@@ -107,8 +121,10 @@ std::string certificate_text(const Certificate& certificate) {
         {{"forward", costs.forward},
          {"input_grad", costs.input_grad},
          {"weight_grad", costs.weight_grad},
-         {"hop", costs.hop},
-         {"hop_busy", costs.hop_busy.empty() ? ordered_json(nullptr) : ordered_json(costs.hop_busy)}}},
+         {"hop", costs.hop.activation},
+         {"gradient_hop", costs.hop.gradient},
+         {"hop_busy", busy_json(costs.hop_busy.activation)},
+         {"gradient_hop_busy", busy_json(costs.hop_busy.gradient)}}},
        {"memory", memory_json(certificate.memory)},
        {"time_ps", certificate.time},
        {"bound", {{"time_ps", certificate.bound.time}, {"reason", certificate.bound.reason}, {"terms", terms}}}}));
@@ -125,8 +141,10 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   certificate.costs = {.forward = counts(costs, "forward"),
                        .input_grad = counts(costs, "input_grad"),
                        .weight_grad = counts(costs, "weight_grad"),
-                       .hop = counts(costs, "hop")};
-  if (costs.has("hop_busy")) certificate.costs.hop_busy = counts(costs, "hop_busy");
+                       .hop = both_ways(counts(costs, "hop"))};
+  if (costs.has("gradient_hop")) certificate.costs.hop.gradient = counts(costs, "gradient_hop");
+  if (costs.has("hop_busy")) certificate.costs.hop_busy = both_ways(counts(costs, "hop_busy"));
+  if (costs.has("gradient_hop_busy")) certificate.costs.hop_busy.gradient = counts(costs, "gradient_hop_busy");
   costs.finish();
   if (object.has("memory")) certificate.memory = memory_from(object.object("memory"));
   certificate.time = object.non_negative_integer("time_ps", kLatestMoment.count());
@@ -139,6 +157,7 @@ std::vector<std::string> certificate_faults(const Certificate& certificate, cons
   if (std::string fault = wrong_lengths(certificate, schedule); !fault.empty()) return {std::move(fault)};
   OrderQuestion question{.frame = schedule,
                          .ranks = static_cast<int>(schedule.ranks.size()),
+                         .slices = slices_of(schedule),
                          .costs = certificate.costs,
                          .whole_backwards = certificate.whole_backwards,
                          .objective = certificate.objective,
@@ -149,7 +168,7 @@ std::vector<std::string> certificate_faults(const Certificate& certificate, cons
   if (const std::int64_t time = order_time(schedule, question); time != certificate.time) {
     faults.push_back(fmt::format("the schedule takes {} ps, and not the {} ps that it states", time, certificate.time));
   }
-  const LowerBound bound = recomputed_bound(question, certificate.bound);
+  const LowerBound bound = recomputed_bound(question, certificate.bound, certificate.time);
   if (bound != certificate.bound) {
     faults.push_back(fmt::format("its costs give the bound of {} ps by {}, and not that of {} ps by {}", bound.time,
                                  bound.reason, certificate.bound.time, certificate.bound.reason));

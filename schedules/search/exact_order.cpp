@@ -23,6 +23,8 @@ constexpr std::array kKinds = {kI, kF, kW};
 
 struct PartialStage {
   std::array<int, 3> done{};  ///< [kind] actions that have been ordered
+  /// Its next forward runs behind another action of its rank, which has that many in its list. -1: it need not.
+  std::ptrdiff_t waits_behind = -1;
 };
 
 struct PartialRank {
@@ -66,6 +68,7 @@ class BranchAndBound {
   int last() const { return static_cast<int>(stages_.size()) - 1; }
   PartialRank& rank_of(int s) { return ranks_[lane_.ranks[s]]; }
   const PartialRank& rank_of(int s) const { return ranks_[lane_.ranks[s]]; }
+  bool waits(int s) const { return stages_[s].waits_behind == std::ssize(orders_[lane_.ranks[s]]); }
   int left(int s, Kind kind) const { return kind == kW && question_.whole_backwards ? 0 : m_ - stages_[s].done[kind]; }
   std::int64_t duration(int s, Kind kind) const {
     return (kind == kF ? lane_.forward : kind == kI ? lane_.input_grad : lane_.weight_grad)[s];
@@ -84,20 +87,21 @@ class BranchAndBound {
     const auto k = static_cast<std::size_t>(stage.done[kind]);
     if (left(s, kind) == 0) return kNever;
     if (kind == kF) {
+      if (waits(s)) return kNever;
       const std::vector<std::int64_t>& most = question_.memory.max_bytes;
       const std::int64_t held = rank_of(s).held_bytes + bytes_added(question_.memory, action_of(s, kF));
       if (!most.empty() && held > most[lane_.ranks[s]]) return kNever;
       if (s == 0) return 0;
-      return k < forward_ends_[s - 1].size() ? forward_ends_[s - 1][k] + lane_.hop[s - 1] : kNever;
+      return k < forward_ends_[s - 1].size() ? forward_ends_[s - 1][k] + lane_.hop.activation[s - 1] : kNever;
     }
     if (kind == kW) return stage.done[kI] > stage.done[kW] ? 0 : kNever;
     if (stage.done[kF] <= stage.done[kI]) return kNever;
     if (s == last()) return 0;
-    return k < input_grad_ends_[s + 1].size() ? input_grad_ends_[s + 1][k] + lane_.hop[s] : kNever;
+    return k < input_grad_ends_[s + 1].size() ? input_grad_ends_[s + 1][k] + lane_.hop.gradient[s] : kNever;
   }
 
-  /// Returns the actions that could be next on the rank whose next action could end first, as far as they
-  /// could start before that end.
+  /// Returns the actions that could be next on the rank whose next action could end first, as far as they could start
+  /// before that end.
   std::vector<NextAction> next_actions() const {
     std::vector<NextAction> all;
     for (int s = 0; s <= last(); ++s) {
@@ -118,6 +122,14 @@ class BranchAndBound {
     return all;
   }
 
+  /// True if an action takes memory that another stage of its rank may need first. It may then be better to wait,
+  /// where otherwise nothing is lost by an action that ends before any other starts.
+  bool may_wait(const NextAction& next) const {
+    const int s = next.position;
+    return next.kind == kF && positions_[lane_.ranks[s]].size() > 1 && !question_.memory.max_bytes.empty() &&
+           question_.memory.activation_bytes[lane_.stages[s]] > 0;
+  }
+
   /// The earliest starts of the next forwards and input gradients, by position.
   struct Earliest {
     std::vector<std::int64_t> forward;
@@ -133,7 +145,7 @@ class BranchAndBound {
       const int ahead = k - stages_[s - 1].done[kF];
       const std::int64_t arrives = (ahead < 0 ? forward_ends_[s - 1][static_cast<std::size_t>(k)]
                                               : first.forward[s - 1] + (ahead + 1) * lane_.forward[s - 1]) +
-                                   lane_.hop[s - 1];
+                                   lane_.hop.activation[s - 1];
       first.forward[s] = std::max(first.forward[s], arrives);
     }
     for (int s = last(); s >= 0; --s) {
@@ -144,7 +156,7 @@ class BranchAndBound {
       const int ahead = k - stages_[s + 1].done[kI];
       const std::int64_t arrives = (ahead < 0 ? input_grad_ends_[s + 1][static_cast<std::size_t>(k)]
                                               : first.input_grad[s + 1] + (ahead + 1) * lane_.input_grad[s + 1]) +
-                                   lane_.hop[s];
+                                   lane_.hop.gradient[s];
       first.input_grad[s] = std::max(first.input_grad[s], arrives);
     }
     return first;
@@ -202,13 +214,14 @@ class BranchAndBound {
     for (int s = 0; s <= last(); ++s) {
       const PartialStage& stage = stages_[s];
       done.insert(done.end(), stage.done.begin(), stage.done.end());
+      done.push_back(waits(s) ? 1 : 0);
       const auto add_messages = [&](const std::vector<std::int64_t>& ends, Kind kind, std::int64_t hop) {
         for (auto k = static_cast<std::size_t>(stage.done[kind]); k < ends.size(); ++k) {
           times.push_back(std::max(rank_of(s).free_at, ends[k] + hop));
         }
       };
-      if (s > 0) add_messages(forward_ends_[s - 1], kF, lane_.hop[s - 1]);
-      if (s < last()) add_messages(input_grad_ends_[s + 1], kI, lane_.hop[s]);
+      if (s > 0) add_messages(forward_ends_[s - 1], kF, lane_.hop.activation[s - 1]);
+      if (s < last()) add_messages(input_grad_ends_[s + 1], kI, lane_.hop.gradient[s]);
     }
     constexpr std::size_t kMostKept = 64;
     std::vector<std::vector<std::int64_t>>& met = met_[done];
@@ -239,7 +252,16 @@ class BranchAndBound {
       take_back(next, stage_before, rank_before);
       if (!is_complete) return false;
     }
-    return true;
+    const NextAction& first = *std::ranges::min_element(nexts, {}, &NextAction::end);
+    return !may_wait(first) || extend_without(first.position);
+  }
+
+  /// Tries all continuations in which the next forward of a stage is not the next action of its rank.
+  bool extend_without(int s) {
+    const std::ptrdiff_t before = std::exchange(stages_[s].waits_behind, std::ssize(orders_[lane_.ranks[s]]));
+    const bool is_complete = extend();
+    stages_[s].waits_behind = before;
+    return is_complete;
   }
 
   void run(const NextAction& next) {
@@ -290,15 +312,15 @@ class BranchAndBound {
 }  // namespace
 
 bool is_searchable_exactly(const OrderQuestion& question) {
-  return question.costs.hop_busy.empty() &&
+  return question.slices == 1 && !question.costs.has_busy_links() &&
          std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
 }
 
 ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort) {
   if (!is_searchable_exactly(question)) {
-    throw ScheduleError(
-        fmt::format("{} has several lanes, or messages that wait for each other: an exhaustive search knows neither",
-                    question.frame.name));
+    throw ScheduleError(fmt::format(
+        "{} has several lanes, slices, or messages that wait for each other: an exhaustive search knows none of them",
+        question.frame.name));
   }
   return BranchAndBound(question, most_time, effort).run();
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "schedules/bounds/rank_alone.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/exact_order.h"
 #include "schedules/synthesis/fit_to_costs.h"
@@ -14,11 +15,13 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr int kLargestExact = 48;           // stages times micro-batches; more are hardly ever settled
-constexpr double kTimedActionsANode = 250;  // they take as long as a partial order of the exhaustive search
+constexpr int kLargestExact = 48;                // stages times micro-batches; more are hardly ever settled
+constexpr double kTimedActionsAComparison = 25;  // they take as long as one of partial orders of a rank alone
+constexpr double kTimedActionsANode = 250;       // they take as long as a partial order of the exhaustive search
 
+/// True for chains that listed_chain.h makes orders for.
 bool is_chain(const OrderQuestion& question) {
-  return question.frame.stages == loop_placement(question.ranks, question.ranks);
+  return question.slices == 1 && question.frame.stages == loop_placement(question.ranks, question.ranks);
 }
 
 /// Returns the question with memory for all micro-batches where it has no limit.
@@ -28,7 +31,7 @@ OrderQuestion with_limits(OrderQuestion question) {
   question.memory.max_bytes.assign(static_cast<std::size_t>(question.ranks), 0);
   for (std::size_t s = 0; s < question.frame.stages.size(); ++s) {
     question.memory.max_bytes[question.frame.stages[s].rank] +=
-        question.memory.activation_bytes[s] * question.frame.microbatches;
+        question.memory.activation_bytes[s] * question.frame.microbatches * question.slices;
   }
   return question;
 }
@@ -45,6 +48,7 @@ class ScheduleSearch {
     if (orders_.empty()) return std::nullopt;
     if (is_chain(question_)) list();
     if (!is_chain(question_)) list_by_caps();
+    bound_by_ranks();
     const auto stages = static_cast<int>(question_.frame.stages.size());
     if (is_searchable_exactly(question_) && stages * question_.frame.microbatches <= kLargestExact) settle();
     fit();
@@ -94,6 +98,15 @@ class ScheduleSearch {
     std::ranges::stable_sort(listed, {}, &FittedOrder::time);
     if (listed.size() > kMostKept) listed.resize(kMostKept);
     for (FittedOrder& order : listed) consider(std::move(order.schedule));
+  }
+
+  /// Raises the bound to that of a rank alone, if that takes no longer than the effort.
+  void bound_by_ranks() {
+    const auto comparisons = static_cast<std::int64_t>(effort_.timed_actions / kTimedActionsAComparison);
+    for (int r = question_.ranks; r-- > 0 && !is_over();) {
+      LowerBound alone = rank_alone_bound(question_, r, best_.time, comparisons / question_.ranks);
+      if (alone.time > bound_.time) bound_ = std::move(alone);
+    }
   }
 
   /// Looks at all orders of few stages and micro-batches, if that takes no longer than the effort.

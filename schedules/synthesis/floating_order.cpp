@@ -44,7 +44,8 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
   const std::int32_t id = kept[r][rank.position];
   std::int64_t ready = 0;
   std::int32_t cause = OrderGraph::kNone;
-  const auto& [own, neighbor] = graph_.inputs[id];
+  const auto& [own, neighbor, slice] = graph_.inputs[id];
+  if (slice.id != OrderGraph::kNone && ends_[slice.id] == OrderGraph::kUnknownEnd) return false;
   if (own.id != OrderGraph::kNone) {
     if (ends_[own.id] == OrderGraph::kUnknownEnd) return false;
     ready = ends_[own.id];

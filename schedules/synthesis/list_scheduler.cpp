@@ -16,10 +16,11 @@ namespace {
 constexpr double kPatienceRounding = 1e-9;
 constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
 
-/// One direction of a stage: its micro-batches run in order, each once its input is there.
+/// One direction of a stage: the slices of its micro-batches run in order, each once its input is there. Of each
+/// micro-batch they ascend forth and descend back.
 struct Line {
-  std::vector<std::int64_t> ready_at;  ///< [index in the lane]
-  int next = 0;                        ///< index of the next micro-batch
+  std::vector<std::int64_t> ready_at;  ///< [index in the lane] of slices, in the order in which they come
+  int next = 0;                        ///< index of the next one
 
   bool is_done() const { return next == static_cast<int>(ready_at.size()); }
 };
@@ -67,7 +68,7 @@ class ListScheduler {
     for (int lane = 0; lane <= lanes; ++lane) first_of_lane_.push_back(frame.microbatches * lane / lanes);
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {
       const int lane = frame.stages[s].lane;
-      const auto count = static_cast<std::size_t>(first_of_lane_[lane + 1] - first_of_lane_[lane]);
+      const auto count = static_cast<std::size_t>(question.slices * (first_of_lane_[lane + 1] - first_of_lane_[lane]));
       RankState& rank = ranks_[frame.stages[s].rank];
       rank.stages.push_back(s);
       rank.work +=
@@ -104,6 +105,12 @@ class ListScheduler {
     return first;
   }
 
+  /// Returns the index in the one direction of the slice that has this index in the other.
+  int in_other_direction(int index) const {
+    const int slice = index % question_.slices;
+    return index - slice + question_.slices - 1 - slice;
+  }
+
   Line& line(const ReadyAction& c) { return c.forward ? stages_[c.stage].forward : stages_[c.stage].backward; }
 
   /// Finds the actions that the rank has left to run of its stages, most urgent first.
@@ -115,7 +122,7 @@ class ListScheduler {
       if (may_forward && !forward.is_done()) {
         candidates_.push_back({true, s, rules_.forward_urgency[s] + rules_.period * forward.next});
       }
-      if (backward.next < forward.next) {
+      if (!backward.is_done() && in_other_direction(backward.next) < forward.next) {
         candidates_.push_back({false, s, rules_.backward_urgency[s] + rules_.period * backward.next});
       }
     }
@@ -196,15 +203,15 @@ class ListScheduler {
     if (c.forward) {
       const int successor = neighbors_.successor[s];
       if (successor < 0) {
-        stages_[s].backward.ready_at[index] = end;
+        stages_[s].backward.ready_at[in_other_direction(index)] = end;
       } else {
-        deliver(r, successor, stages_[successor].forward.ready_at[index], end, costs_.hop[s]);
+        deliver(r, successor, stages_[successor].forward.ready_at[index], end, costs_.hop.activation[s]);
       }
     } else {
       if (!whole) ranks_[r].weight_grads.emplace_back(s, index);
       const int predecessor = neighbors_.predecessor[s];
       if (predecessor >= 0) {
-        deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end, costs_.hop[predecessor]);
+        deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end, costs_.hop.gradient[predecessor]);
       }
     }
   }
@@ -217,8 +224,10 @@ class ListScheduler {
 
   void list(int r, Op op, int stage, int index, std::int64_t start, std::int64_t end) {
     if (end > kLatestMoment.count()) refuse_late_moment(schedule_.name);
-    const int microbatch = first_of_lane_[schedule_.stages[stage].lane] + index;
-    const Action& action = schedule_.ranks[r].emplace_back(Action{.op = op, .stage = stage, .microbatch = microbatch});
+    const int microbatch = first_of_lane_[schedule_.stages[stage].lane] + index / question_.slices;
+    const int slice = (op == Op::kForward ? index : in_other_direction(index)) % question_.slices;
+    const Action& action = schedule_.ranks[r].emplace_back(
+        Action{.op = op, .part = static_cast<std::int16_t>(slice), .stage = stage, .microbatch = microbatch});
     RankState& rank = ranks_[r];
     const bool counts = schedule_.ranks[r].size() > 1 || question_.objective == Objective::kMakespan;
     if (counts) rank.waited += start - rank.free_at;

@@ -25,7 +25,8 @@ struct ListRules {
   std::vector<int> forward_urgency;
   std::vector<int> backward_urgency;
   int period = 0;
-  std::vector<int> max_in_flight;  ///< [stage] forwards ahead of backwards (B or I), 1 or more
+  /// [stage] forwards ahead of backwards (B or I), as many as a micro-batch has slices or more
+  std::vector<int> max_in_flight;
 
   /// [rank] Where backwards are I and W, a weight gradient, the oldest first, fills a gap if it delays the
   /// next action by no more than this share of it. A gap whose end is not known counts.

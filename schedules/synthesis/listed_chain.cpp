@@ -251,8 +251,8 @@ void check(const OrderQuestion& question) {
     throw ScheduleError(fmt::format("{} has to be a chain of one stage a rank", question.frame.name));
   }
   for (const std::vector<std::int64_t>* list :
-       {&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.hop, &memory.activation_bytes,
-        &memory.released_at_input_grad_bytes, &memory.max_bytes}) {
+       {&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.hop.activation, &costs.hop.gradient,
+        &memory.activation_bytes, &memory.released_at_input_grad_bytes, &memory.max_bytes}) {
     if (p > 0 && list->size() == p) continue;
     throw ScheduleError(fmt::format("{} needs the costs and the memory of every rank: give lists of one entry a rank",
                                     question.frame.name));

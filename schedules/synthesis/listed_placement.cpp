@@ -12,7 +12,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr int kMostCaps = 14;  // numbers of micro-batches under way that are tried
+constexpr int kMostCaps = 14;  // numbers of micro-batches (slices) under way that are tried
 
 /// Returns numbers from 1 to `most`, closer to each other where they are small.
 std::vector<double> caps_up_to(int most) {
@@ -29,14 +29,15 @@ std::int64_t held_time(const LaneTimes& lane, std::size_t position) {
          lane.first_forward[position];
 }
 
-/// Returns the forwards that each stage lets run ahead where `cap` micro-batches are under way at the first of its lane.
-std::vector<int> forwards_ahead(const std::vector<LaneTimes>& lanes, std::size_t stages, double cap) {
-  std::vector<int> most(stages, 1);
+/// Returns the forwards that each stage lets run ahead, `least` or more, where `cap` of them are under way at the first
+/// of its lane.
+std::vector<int> forwards_ahead(const std::vector<LaneTimes>& lanes, std::size_t stages, double cap, int least) {
+  std::vector<int> most(stages, least);
   for (const LaneTimes& lane : lanes) {
     const auto whole = static_cast<double>(std::max<std::int64_t>(held_time(lane, 0), 1));
     for (std::size_t k = 0; k < lane.stages.size(); ++k) {
       const double share = static_cast<double>(held_time(lane, k)) / whole;
-      most[static_cast<std::size_t>(lane.stages[k])] = std::max(1, static_cast<int>(std::ceil(cap * share - 1e-9)));
+      most[static_cast<std::size_t>(lane.stages[k])] = std::max(least, static_cast<int>(std::ceil(cap * share - 1e-9)));
     }
   }
   return most;
@@ -57,8 +58,8 @@ std::vector<Schedule> listed_orders(const OrderQuestion& question) {
   const std::vector<double> patiences = question.whole_backwards ? std::vector<double>{0} : std::vector<double>{0, 1};
   std::vector<Schedule> orders;
   std::vector<int> last_cap;
-  for (const double cap : caps_up_to(question.frame.microbatches)) {
-    std::vector<int> most = forwards_ahead(lanes, stages, cap);
+  for (const double cap : caps_up_to(question.frame.microbatches * question.slices)) {
+    std::vector<int> most = forwards_ahead(lanes, stages, cap, question.slices);
     if (most == last_cap) continue;
     for (const std::vector<int>& urgency : {later_first, earlier_first}) {
       for (const double patience : patiences) {

@@ -57,7 +57,7 @@ Move random_move(const OrderGraph& graph, const RankOrders& orders, const std::v
   }
 }
 
-/// Checks that each action stands behind the action of its own rank that it needs, and that no more is held
+/// Checks that each action stands behind the actions of its own stage that it needs, and that no more is held
 /// than a rank may hold.
 class RankRules {
  public:
@@ -67,8 +67,9 @@ class RankRules {
     ++round_;
     std::int64_t held = 0;
     for (const std::int32_t id : order) {
-      const std::int32_t needed = graph_.inputs[id][0].id;
-      if (needed != OrderGraph::kNone && seen_[needed] != round_) return false;
+      for (const std::int32_t needed : {graph_.inputs[id][0].id, graph_.inputs[id][2].id}) {
+        if (needed != OrderGraph::kNone && seen_[needed] != round_) return false;
+      }
       seen_[id] = round_;
       held += graph_.bytes_added[id];
       if (!graph_.max_bytes.empty() && held > graph_.max_bytes[rank]) return false;

@@ -31,39 +31,44 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
   const StageNeighbors neighbors = stage_neighbors(schedule);
   std::map<std::array<int, 3>, std::int32_t> channel_of;  // [source rank, destination rank, 1 for activations]
   const auto message = [&](bool forward, int stage, int to) {
-    const std::vector<std::int64_t>& busy = question.costs.hop_busy;
+    const HopTimes& busy = question.costs.hop_busy;
     const int from_rank = schedule.stages[stage].rank;
-    const std::int64_t time = busy.empty() || to < 0 ? 0 : busy[forward ? stage : to];
+    const std::int64_t time = to < 0 || !question.costs.has_busy_links() ? 0
+                              : forward                                  ? busy.activation[stage]
+                                                                         : busy.gradient[to];
     if (time == 0 || schedule.stages[to].rank == from_rank) return Message{};
     const std::array key{from_rank, schedule.stages[to].rank, forward ? 1 : 0};
     return Message{channel_of.emplace(key, static_cast<std::int32_t>(channel_of.size())).first->second, time};
   };
-  const auto either = [&table](Op op, Op other, int stage, int microbatch) {
-    const std::int32_t id = table.find(op, stage, microbatch);
-    return id != kNone ? id : table.find(other, stage, microbatch);
+  const auto input_grad = [&table](int stage, int microbatch, int part) {
+    const std::int32_t id = table.find(Op::kInputGrad, stage, microbatch, part);
+    return id != kNone ? id : table.find(Op::kBackward, stage, microbatch, part);
   };
   for (int r = 0; r < static_cast<int>(schedule.ranks.size()); ++r) {
     std::vector<std::int32_t>& order = listed.emplace_back();
     for (const Action& a : schedule.ranks[r]) {
-      if (a.op > Op::kWeightGrad || a.part != 0 || a.overlaps_next) {
-        throw ScheduleError(fmt::format("{} of {} cannot be searched: give F, B, I and W without slices or pairs",
-                                        to_text(a), schedule.name));
+      if (a.op > Op::kWeightGrad || a.overlaps_next) {
+        throw ScheduleError(
+            fmt::format("{} of {} cannot be searched: give F, B, I and W without pairs", to_text(a), schedule.name));
       }
-      std::array<Input, 2> needed;
+      std::array<Input, 3> needed;
       int reader = kNone;
       Message sent;
       if (a.op == Op::kWeightGrad) {
-        needed[0].id = table.find(Op::kInputGrad, a.stage, a.microbatch);
+        needed[0].id = table.find(Op::kInputGrad, a.stage, a.microbatch, a.part);
       } else {
         const bool forward = a.op == Op::kForward;
         const int from = (forward ? neighbors.predecessor : neighbors.successor)[a.stage];
         const int to = (forward ? neighbors.successor : neighbors.predecessor)[a.stage];
-        if (!forward) needed[0].id = table.find(Op::kForward, a.stage, a.microbatch);
+        if (!forward) needed[0].id = table.find(Op::kForward, a.stage, a.microbatch, a.part);
+        needed[2].id = forward ? table.find(Op::kForward, a.stage, a.microbatch, a.part - 1)
+                               : input_grad(a.stage, a.microbatch, a.part + 1);
         if (from >= 0) {
-          needed[1].id = forward ? table.find(Op::kForward, from, a.microbatch)
-                                 : either(Op::kInputGrad, Op::kBackward, from, a.microbatch);
-          // A gradient takes the hop of the stage that it comes to.
-          needed[1].delay = schedule.stages[from].rank == r ? 0 : question.costs.hop[forward ? from : a.stage];
+          needed[1].id =
+              forward ? table.find(Op::kForward, from, a.microbatch, a.part) : input_grad(from, a.microbatch, a.part);
+          const HopTimes& hop = question.costs.hop;
+          const std::int64_t delay = forward ? hop.activation[from] : hop.gradient[a.stage];
+          needed[1].delay = schedule.stages[from].rank == r ? 0 : delay;
         }
         if (to >= 0 && schedule.stages[to].rank != r) reader = schedule.stages[to].rank;
         sent = message(forward, a.stage, to);

@@ -30,15 +30,16 @@ struct OrderGraph {
   };
 
   /// `schedule` is an order for the question's frame. Throws ScheduleError if it has other actions than F, B,
-  /// I and W, slices or pairs.
+  /// I and W, or pairs.
   OrderGraph(const Schedule& schedule, const OrderQuestion& question);
 
   std::vector<Action> actions;
   std::vector<int> ranks;
   std::vector<std::int64_t> durations;
   std::vector<std::int64_t> bytes_added;  ///< to its rank: by F at its start, by the others at their end
-  /// the input on its own rank (a backward's forward, a W's I), then the neighbour's
-  std::vector<std::array<Input, 2>> inputs;
+  /// the input of its own slice and stage (a backward's forward, a W's I), the neighbour's, and that of the slice which
+  /// its stage runs first
+  std::vector<std::array<Input, 3>> inputs;
   std::vector<int> readers;             ///< the other rank that waits for it, or kNone
   std::vector<Message> messages;        ///< [action]
   int channels = 0;                     ///< 0: no message waits for another

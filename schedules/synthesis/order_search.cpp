@@ -12,9 +12,10 @@ namespace {
 
 class Search {
  public:
-  Search(const OrderGraph& graph, const OrderSearch& search, int stages)
+  Search(const OrderGraph& graph, const OrderSearch& search, int stages, int slices)
       : graph_(graph),
         search_(search),
+        slices_(slices),
         timed_(graph),
         random_(search.seed),
         last_seen_(static_cast<std::size_t>(2 * stages)),
@@ -140,20 +141,23 @@ class Search {
     for (const std::ptrdiff_t place : places) shift(order, place, place + leap);
   }
 
-  /// True if the micro-batches ascend by stage and direction.
+  /// True if the micro-batches, and the slices in the order in which they come, ascend by stage and direction.
   bool is_ascending(const std::vector<std::int32_t>& order) {
     std::ranges::fill(last_seen_, -1);
     for (const std::int32_t id : order) {
       const Action& action = graph_.actions[id];
-      int& last = last_seen_[2 * action.stage + (action.op == Op::kForward ? 0 : 1)];
-      if (action.microbatch <= last) return false;
-      last = action.microbatch;
+      const bool forward = action.op == Op::kForward;
+      int& last = last_seen_[2 * action.stage + (forward ? 0 : 1)];
+      const int here = action.microbatch * slices_ + (forward ? action.part : slices_ - 1 - action.part);
+      if (here <= last) return false;
+      last = here;
     }
     return true;
   }
 
   const OrderGraph& graph_;
   const OrderSearch& search_;
+  int slices_;
   FloatingOrder timed_;
   std::mt19937_64 random_;
   std::vector<int> last_seen_;  ///< [2 * stage + direction]
@@ -172,7 +176,7 @@ class Search {
 FoundOrder search_order(const Schedule& schedule, const OrderQuestion& question, const OrderSearch& search) {
   const OrderGraph graph(schedule, question);
   const OrderCosts& costs = question.costs;
-  Search run(graph, search, static_cast<int>(schedule.stages.size()));
+  Search run(graph, search, static_cast<int>(schedule.stages.size()), question.slices);
   const std::int64_t time = run.run(costs.forward.front() + costs.input_grad.front() + costs.weight_grad.front());
   if (time == FloatingOrder::kImpossible) return {.schedule = schedule};
   return {.schedule = in_order(schedule, graph, run.best_order()), .time = time};

@@ -29,8 +29,8 @@ struct FoundOrder {
 /// Returns the schedule of the shortest time met by threshold accepting (Dueck & Scheuer 1990), from the
 /// schedule's own order on. A step moves an action of a path that ends late, once or wherever its list has
 /// the same two kinds of action that far apart, or changes how a rank fills its gaps. Micro-batches stay in
-/// ascending order by stage and direction. Deterministic for a seed. Throws ScheduleError for slices, pairs
-/// and other actions than F, B, I and W.
+/// ascending order by stage and direction, and the slices of each ascend forth and descend back. Deterministic for a
+/// seed. Throws ScheduleError for pairs and other actions than F, B, I and W.
 FoundOrder search_order(const Schedule& schedule, const OrderQuestion& question, const OrderSearch& search);
 
 }}  // namespace plumb::schedules

@@ -29,8 +29,10 @@ std::int64_t TimedOrder::time(const RankOrders& orders) {
       std::int32_t cause = i > 0 ? order[i - 1] : OrderGraph::kNone;
       std::int64_t start = i > 0 ? ends_[cause] : 0;
       bool known = true;
-      const auto& [own, neighbor] = graph_.inputs[id];
-      if (own.id != OrderGraph::kNone) known = ends_[own.id] != OrderGraph::kUnknownEnd;  // earlier on its rank
+      const auto& [own, neighbor, slice] = graph_.inputs[id];
+      // Those of its own stage stand earlier on its rank.
+      if (own.id != OrderGraph::kNone) known = ends_[own.id] != OrderGraph::kUnknownEnd;
+      if (slice.id != OrderGraph::kNone) known = known && ends_[slice.id] != OrderGraph::kUnknownEnd;
       if (neighbor.id != OrderGraph::kNone) {
         const std::int64_t end = ends_[neighbor.id];
         known = known && end != OrderGraph::kUnknownEnd;

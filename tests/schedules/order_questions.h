@@ -5,13 +5,14 @@
 
 namespace plumb::test {
 
-/// Returns the question of a schedule's own placement, with memory for `most` activations a rank (0: any
+/// Returns the question of a schedule's own placement and slices, with memory for `most` activations a rank (0: any
 /// number).
 inline OrderQuestion question_of(const Schedule& schedule, const OrderCosts& costs, int most = 0,
                                  Objective objective = Objective::kSpan) {
   OrderQuestion question{
       .frame = {.name = schedule.name, .microbatches = schedule.microbatches, .stages = schedule.stages},
       .ranks = static_cast<int>(schedule.ranks.size()),
+      .slices = slices_of(schedule),
       .costs = costs,
       .objective = objective};
   question.memory = counted_activations(question, most);

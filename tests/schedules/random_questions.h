@@ -15,7 +15,9 @@ struct QuestionSize {
   std::string placement = "chain";
   int ranks = 2;
   int microbatches = 2;
-  bool busy_links = false;  ///< messages have their link to themselves for a part of their hop
+  int slices = 1;
+  bool busy_links = false;   ///< messages have their link to themselves for a part of their hop
+  bool slower_back = false;  ///< hops of gradients are others than those of activations
 };
 
 inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize& size) {
@@ -24,7 +26,8 @@ inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize
   };
   const int p = size.ranks;
   const int chunks = size.placement == "chain" ? 1 : size.placement == "wave" ? 3 : 2;
-  OrderQuestion question{.frame = {.name = "random", .microbatches = size.microbatches}, .ranks = p};
+  OrderQuestion question{
+      .frame = {.name = "random", .microbatches = size.microbatches}, .ranks = p, .slices = size.slices};
   question.frame.stages = size.placement == "bidirectional"                   ? bidirectional_placement(p)
                           : size.placement == "v" || size.placement == "wave" ? snake_placement(p, p * chunks)
                                                                               : loop_placement(p, p * chunks);
@@ -41,19 +44,24 @@ inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize
     return of_stages;
   };
   question.costs = {.forward = costs(1, 20, 1), .input_grad = costs(1, 20, 1), .weight_grad = costs(0, 20, 0)};
-  question.costs.hop = costs(0, between(0, 1) * 8, 0);
+  question.costs.hop = both_ways(costs(0, between(0, 1) * 8, 0));
+  if (size.slower_back) question.costs.hop.gradient = costs(1, 20, 0);
   question.whole_backwards = between(0, 3) == 0;
   question.objective = between(0, 1) == 0 ? Objective::kSpan : Objective::kMakespan;
   question.memory.activation_bytes.assign(stages, 10);
   question.memory.released_at_input_grad_bytes.assign(stages, between(0, 2) == 0 ? between(1, 9) : 0);
   if (between(0, 5) > 0) {
-    for (int r = 0; r < p; ++r) question.memory.max_bytes.push_back(10 * chunks * between(1, 2 * p) + between(0, 9));
+    for (int r = 0; r < p; ++r) {
+      question.memory.max_bytes.push_back(10 * chunks * (size.slices - 1 + between(1, 2 * p)) + between(0, 9));
+    }
   }
   if (size.busy_links) {
-    question.costs.hop_busy = costs(1, 20, 1);
+    question.costs.hop_busy = both_ways(costs(1, 20, 1));
+    if (size.slower_back) question.costs.hop_busy.gradient = costs(1, 40, 1);
     question.costs.hop = question.costs.hop_busy;
     const int latency = between(0, 5);
-    for (std::int64_t& hop : question.costs.hop) hop += latency;
+    for (std::int64_t& hop : question.costs.hop.activation) hop += latency;
+    for (std::int64_t& hop : question.costs.hop.gradient) hop += latency;
   }
   return question;
 }

@@ -369,8 +369,30 @@ class Schedules(CommandLineTest):
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)
         self.assertLessEqual(self.json("schedule", "search", made, "--costs", question[-1])["span_s"], found["span_s"])
-        for name, *options in (("seq1f1b", "--slices", 2), ("bpipe",), ("pipedream",), ("forward-only",)):
-            self.refused(1, "schedule", "search", name, "-p", 4, "-m", 4, *options, says=["without slices"])
+        for name in ("bpipe", "pipedream", "forward-only", "vocab-1"):
+            self.refused(1, "schedule", "search", name, "-p", 4, "-m", 4, says=["without shards, moves or messages"])
+
+    def test_a_search_takes_slices_and_pairs(self):
+        made, proof = self.folder / "made.json", self.folder / "proof.json"
+        for name, *options in (("seq1f1b", "--slices", 2), ("terapipe", "--slices", 2), ("svpp", "--slices", 2, "-v", 2),
+                               ("slimpipe", "--slices", 4, "-v", 2), ("dualpipe",), ("dualpipev",)):
+            costs = ["--costs", "f=10,i=11,w=9,c=1"] if name.startswith("dualpipe") else ["--costs", "f=10,b=20,c=1"]
+            question = [name, "-p", 4, "-m", 8, *options]
+            own = self.json("simulate", "--schedule", *question, *costs)
+            found = self.json("schedule", "search", *question, *costs, "--effort", "2M", "--objective", "makespan", "-o", made,
+                              "--certificate", proof)
+            self.assertLessEqual(found["makespan_s"], own["makespan_s"], name)
+            self.assertGreaterEqual(found["makespan_s"], found["makespan_bound_s"], name)
+            self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [], name)
+
+    def test_a_search_says_that_pairs_which_gain_come_apart(self):
+        plan = self.folder / "plan.json"
+        self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 32, "--layout", "pp=4,tp=4,mbs=1,schedule=dualpipev", "-o", plan)
+        result = plumb("schedule", "search", plan, "--objective", "makespan", "--effort", "1M")
+        self.assertIn("pairs that overlap come apart", result.stderr)
+        self.assertIn("no order without overlapped pairs", result.stdout)
+        result = plumb("schedule", "search", "dualpipev", "-p", 4, "-m", 8, "--effort", "1M")  # a pair lasts as long as both
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_a_search_is_proved_and_its_certificate_verified(self):
         made, proof = self.folder / "made.json", self.folder / "proof.json"
@@ -454,6 +476,7 @@ class Schedules(CommandLineTest):
         self.assertGreaterEqual(found["span_s"], found["span_bound_s"])
         self.assertEqual(json.loads(proof.read_text())["memory"]["max_bytes"], [4000, 3000, 2000, 2000])
         self.assertEqual(json.loads(proof.read_text())["costs_ps"]["hop"][0], 14_000_000)  # 10 us and 4000 B at 1 GB/s
+        self.assertEqual(json.loads(proof.read_text())["costs_ps"]["gradient_hop"][0], 14_000_000)
         self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [])
         costs.write_text(json.dumps({**document, "max_activation_bytes": [6500]}))
         self.done("schedule", "search", "-p", 2, "-m", 8, "-v", 2, "--placement", "chain", "--costs", costs, "--effort", "1M",

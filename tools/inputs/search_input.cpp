@@ -11,6 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
+#include "schedules/phases.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/placements.h"
 #include "tools/inputs/file_kinds.h"
@@ -74,7 +75,7 @@ std::vector<std::int64_t> bytes_of_all(const OrderQuestion& question) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(question.ranks), 0);
   for (std::size_t s = 0; s < question.frame.stages.size(); ++s) {
     all[static_cast<std::size_t>(question.frame.stages[s].rank)] +=
-        question.memory.activation_bytes[s] * question.frame.microbatches;
+        question.memory.activation_bytes[s] * question.frame.microbatches * question.slices;
   }
   return all;
 }
@@ -84,6 +85,18 @@ int peak_activations(const Schedule& schedule) {
   int peak = 0;
   for (const RankLiveness& rank : liveness(schedule)) peak = std::max(peak, rank.peak);
   return peak;
+}
+
+/// True if an overlapped pair takes less time than its two actions one after the other.
+bool gains_by_pairs(const Schedule& schedule, const CostTable& table) {
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    for (std::size_t i = 0; i + 1 < actions.size(); ++i) {
+      if (!actions[i].overlaps_next) continue;
+      const SimTime apart = duration_of(table, actions[i]) + duration_of(table, actions[i + 1]);
+      if (pair_duration(table, actions[i], actions[i + 1]) < apart) return true;
+    }
+  }
+  return false;
 }
 
 /// The question that a schedule of the catalogue or of a file asks.
@@ -122,7 +135,11 @@ SearchQuestion question_of_plan_file(const ScheduleVerbArguments& arguments) {
   }
   const Plan plan = plan_input(arguments.schedule.name);
   PlanQuestion asked = question_of_plan(plan, objective_of(arguments.search));
-  return {.question = std::move(asked.question), .table = std::move(asked.table), .starts = {std::move(asked.start)}};
+  const bool pairs_gain = gains_by_pairs(order_of(plan), asked.table);
+  return {.question = std::move(asked.question),
+          .table = std::move(asked.table),
+          .starts = {std::move(asked.start)},
+          .pairs_gain = pairs_gain};
 }
 
 /// The question for one placement of a model in parts, of which each rank has `chunks`.

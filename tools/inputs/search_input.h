@@ -16,6 +16,7 @@ struct SearchQuestion {
   OrderQuestion question;
   CostTable table;                    ///< the costs of the question are taken from it
   std::vector<Schedule> starts;       ///< orders that the user has
+  bool pairs_gain = false;            ///< an overlapped pair that has come apart took less time together
   std::int64_t activation_units = 0;  ///< of memory, where it counts activations; 0: it counts bytes
 };
 

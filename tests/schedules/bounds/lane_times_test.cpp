@@ -16,12 +16,29 @@ TEST_CASE("a V's earliest starts follow the first micro-batch there and back, wi
   const LaneTimes& lane = lanes[0];
   CHECK(lane.microbatches == 3);
   CHECK(lane.ranks == std::vector<int>{0, 1, 1, 0});
-  CHECK(lane.hop == std::vector<std::int64_t>{1, 0, 1, 0});
+  CHECK(lane.hop == both_ways({1, 0, 1, 0}));
   CHECK(lane.first_forward == std::vector<std::int64_t>{0, 3, 5, 8});
   CHECK(lane.first_input_grad == std::vector<std::int64_t>{21, 17, 14, 10});
   CHECK(lane.uncounted == std::vector<std::int64_t>{0, 3, 3, 0});  // rank 1 starts at 3
   // Behind the last I of stage 1: I of stage 0 a hop later, and its W.
   CHECK(lane.tails[1] == BoundTail{.way = 1 + 3 + 5, .to = 0});
+}
+
+TEST_CASE("the way forth has the activations' hops, and the way back the gradients'") {
+  OrderQuestion question = chain_question(3, 2, {.forward = 1, .input_grad = 2});
+  question.costs.hop = {.activation = {3, 4, 0}, .gradient = {5, 6, 0}};
+  const LaneTimes lane = lanes_of(question).front();
+  CHECK(lane.first_forward == std::vector<std::int64_t>{0, 1 + 3, 1 + 3 + 1 + 4});
+  CHECK(lane.first_input_grad == std::vector<std::int64_t>{10 + 2 + 6 + 2 + 5, 10 + 2 + 6, 10});
+  CHECK(lane.tails[2] == BoundTail{.way = 6 + 2 + 5 + 2, .to = 0});
+}
+
+TEST_CASE("slices count as micro-batches, and the last one of a sequence goes back first") {
+  OrderQuestion question = chain_question(2, 4, {.forward = 3, .input_grad = 2});
+  question.slices = 5;
+  const LaneTimes lane = lanes_of(question).front();
+  CHECK(lane.microbatches == 20);
+  CHECK(lane.slice_wait == 4 * 3);
 }
 
 TEST_CASE("a whole backward is an input gradient that takes all of its time") {

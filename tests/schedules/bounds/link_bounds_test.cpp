@@ -24,7 +24,7 @@ TEST_CASE("a link that each message has for longer than its rank computes sets t
   const Schedule order =
       parse_schedule("0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3");  // rank 0 runs ahead
   CHECK(order_time(order, question) == 31);                                                // the bound is reached
-  question.costs.hop_busy.clear();  // any number of messages at once
+  question.costs.hop_busy = {};  // any number of messages at once
   CHECK(link_bound(lanes_of(question).front(), 0, 1, HopKind::kActivation).time == 0);
   CHECK(order_time(order, question) < 31);
 }

@@ -9,7 +9,7 @@ TEST_CASE("equal costs are those of every stage") {
   CHECK(costs.forward == std::vector<std::int64_t>{2, 2});
   CHECK(costs.input_grad == std::vector<std::int64_t>{3, 3});
   CHECK(costs.weight_grad == std::vector<std::int64_t>{5, 5});
-  CHECK(costs.hop == std::vector<std::int64_t>{7, 7});
+  CHECK(costs.hop == both_ways({7, 7}));
 }
 
 TEST_CASE("a cost table's whole backwards count as input gradients alone") {
@@ -22,21 +22,20 @@ TEST_CASE("a cost table's whole backwards count as input gradients alone") {
   CHECK(order_costs(table, loop_placement(2, 2)).weight_grad == std::vector<std::int64_t>{kSecond, kSecond});
 }
 
-TEST_CASE("a hop is the slower direction of the link between two ranks, its message's time included") {
+TEST_CASE("a hop is that of its direction's link between two ranks, its message's time included") {
   CostTable table = chunk_cost_table(4, {.hop_latency = Seconds{1}});
   table.links[{0, 1}] = {.latency = Seconds{2}, .bytes_per_second = 10};
   table.links[{1, 0}] = {.latency = Seconds{2}, .bytes_per_second = 5};
   table.stages[0].activation_message_bytes = table.stages[1].gradient_message_bytes = 20;
   const OrderCosts costs = order_costs(table, snake_placement(2, 4));
-  const std::vector<std::int64_t>& hops = costs.hop;
   constexpr std::int64_t kSecond = 1'000'000'000'000;
-  CHECK(hops[0] == 6 * kSecond);  // 20 bytes back at 5 a second, and 2 s
-  CHECK(hops[1] == 0);            // stages 1 and 2 lie on rank 1
-  CHECK(hops[2] == 2 * kSecond);  // no bytes
-  CHECK(hops[3] == 0);            // the last stage has no successor
-  CHECK(costs.hop_busy == std::vector<std::int64_t>{4 * kSecond, 0, 0, 0});
+  // Stages 1 and 2 lie on rank 1, stage 2 sends no bytes, and the last stage has no successor.
+  CHECK(costs.hop.activation == std::vector<std::int64_t>{4 * kSecond, 0, 2 * kSecond, 0});  // 20 bytes at 10 a second
+  CHECK(costs.hop.gradient == std::vector<std::int64_t>{6 * kSecond, 0, 2 * kSecond, 0});    // and back at 5
+  CHECK(costs.hop_busy.activation == std::vector<std::int64_t>{2 * kSecond, 0, 0, 0});
+  CHECK(costs.hop_busy.gradient == std::vector<std::int64_t>{4 * kSecond, 0, 0, 0});
   table.links.clear();  // no bandwidth is given: any number of messages at once
-  CHECK(order_costs(table, snake_placement(2, 4)).hop_busy.empty());
+  CHECK_FALSE(order_costs(table, snake_placement(2, 4)).has_busy_links());
 }
 
 }  // namespace plumb::test

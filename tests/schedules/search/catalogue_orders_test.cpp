@@ -46,6 +46,18 @@ TEST_CASE("a V, a loop and two directions have their own orders") {
   CHECK(orders_on(bidirectional_placement(4)) == std::vector<std::string>{"dualpipe", "chimera", "gems"});
 }
 
+TEST_CASE("sequences in slices have the orders of the catalogue that cut them alike, and a serial one") {
+  OrderQuestion question = chain_question(4, 8, {.weight_grad = 1});
+  question.slices = 2;
+  CHECK(names_of(catalogue_orders(question)) == std::vector<std::string>{"seq1f1b", "terapipe", "svpp", "slimpipe"});
+  for (const Schedule& order : catalogue_orders(question)) CHECK(validate(order).empty());
+  question = chain_question(2, 1, {.weight_grad = 1});
+  question.slices = 2;
+  CHECK(serial_order(question).ranks == rows("0F0 0F0/1 0I0/1 0W0/1 0I0 0W0\n1F0 1F0/1 1I0/1 1W0/1 1I0 1W0"));
+  question.slices = 1;
+  CHECK(as_searched(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 1, .slices = 2}), question).ranks.empty());
+}
+
 TEST_CASE("a whole backward is split and a pair comes apart, and neither takes longer by it") {
   const Schedule schedule = make_schedule("dualpipev", {.ranks = 4, .microbatches = 8});
   const OrderQuestion question = question_of(schedule, equal_costs({.weight_grad = 1}, 8));

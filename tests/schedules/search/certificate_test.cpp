@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "schedules/bounds/rank_alone.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "tests/schedules/order_questions.h"
@@ -49,6 +50,19 @@ TEST_CASE("an exhaustive search is a bound that is searched again") {
   CHECK(certificate_faults(certificate_of(question, found), found.schedule).empty());
   found.bound = exhaustive_bound(found.time + 1);
   CHECK(certificate_faults(certificate_of(question, found), found.schedule).size() == 1);
+}
+
+TEST_CASE("the work and the memory of a rank alone are a bound that is searched again") {
+  OrderQuestion question{.frame = {.name = "v", .microbatches = 8, .stages = snake_placement(4, 8)},
+                         .ranks = 4,
+                         .costs = equal_costs({.weight_grad = 1}, 8)};
+  question.memory = counted_activations(question, 4);
+  const FoundSchedule found = search_schedule(question, {.timed_actions = 5e6}).value();
+  CHECK(found.bound.reason == rank_alone_reason(3));
+  CHECK(certificate_faults(certificate_of(question, found), found.schedule).empty());
+  Certificate wrong = certificate_of(question, found);
+  ++wrong.bound.time;
+  CHECK(certificate_faults(wrong, found.schedule).size() == 1);
 }
 
 TEST_CASE("a damaged certificate is refused with its place") {

@@ -6,6 +6,8 @@
 
 #include "schedules/generators/catalogue.h"
 #include "schedules/rules/validate.h"
+#include "schedules/search/catalogue_orders.h"
+#include "schedules/search/certificate.h"
 #include "schedules/synthesis/local_search.h"
 #include "tests/schedules/order_questions.h"
 
@@ -44,6 +46,26 @@ TEST_CASE("an order of the user's is a start, and the result is the same each ti
   CHECK(search_schedule(question, effort, {zb_v})->schedule == found->schedule);
 }
 
+TEST_CASE("orders of slices are searched within the rules of slices") {
+  for (const char* name : {"seq1f1b", "terapipe", "svpp", "slimpipe"}) {
+    CAPTURE(name);
+    const Schedule sliced = make_schedule(name, {.ranks = 3, .microbatches = 4, .slices = 3});
+    OrderQuestion question = placed_question(sliced, Objective::kMakespan);
+    CHECK(question.slices == 3);
+    question.costs = equal_costs({.forward = 10, .input_grad = 14, .weight_grad = 9, .hop = 1}, 3);
+    for (const bool whole : {true, false}) {
+      question.whole_backwards = whole;
+      const Schedule start = searchable_order(sliced, question);
+      const FoundSchedule found = search_schedule(question, {.timed_actions = 1e6}, {start}).value();
+      CHECK(found.time <= order_time(start, question));
+      CHECK(found.time >= found.bound.time);
+      CHECK(validate(found.schedule).empty());
+      CHECK(slices_of(found.schedule) == 3);
+      CHECK(certificate_faults(certificate_of(question, found), found.schedule).empty());
+    }
+  }
+}
+
 TEST_CASE("a search that is stopped at once gives the best order that it knows, and tells each one that is better") {
   std::vector<std::int64_t> told;
   const OrderQuestion question = chain_question(4, 8, {.forward = 10, .input_grad = 14, .weight_grad = 9, .hop = 1}, 4);
@@ -65,7 +87,8 @@ TEST_CASE("no order is found where a rank cannot hold a micro-batch on its way")
 
 TEST_CASE("a small question is settled by exhaustive search where no other bound is tight") {
   OrderQuestion question = chain_question(3, 4, {});
-  question.costs = {.forward = {3, 9, 4}, .input_grad = {7, 2, 8}, .weight_grad = {5, 6, 1}, .hop = {2, 1, 0}};
+  question.costs = {
+      .forward = {3, 9, 4}, .input_grad = {7, 2, 8}, .weight_grad = {5, 6, 1}, .hop = both_ways({2, 1, 0})};
   question.memory = counted_activations(question, 2);
   const std::optional<FoundSchedule> found = search_schedule(question);
   REQUIRE(found);

@@ -50,6 +50,15 @@ TEST_CASE("backwards first, with p-r activations on rank r, is 1F1B") {
   }
 }
 
+TEST_CASE("slices ascend forth and descend back, and go back once all of their sequence have run forward") {
+  OrderQuestion question = whole(chain_question(2, 2, {.forward = 1, .input_grad = 2}));
+  question.slices = 2;
+  // Rank 1 runs B of both slices of micro-batch 0 until 7, and rank 0, with three under way, until 9.
+  CHECK(list_schedule(question, backwards_first({3, 2})).ranks ==
+        rows("0F0 0F0/1 0F1 0B0/1 0B0 0F1/1 0B1/1 0B1\n1F0 1F0/1 1B0/1 1B0 1F1 1F1/1 1B1/1 1B1"));
+  CHECK_THROWS_AS(list_schedule(question, backwards_first({2, 1})), ScheduleError);  // a sequence has two
+}
+
 TEST_CASE("weight gradients fill the gaps, and run before a forward that waits for their memory") {
   OrderQuestion question = chain_question(2, 2, {.weight_grad = 1});
   const ListRules rules = split_backwards_first({2, 2});

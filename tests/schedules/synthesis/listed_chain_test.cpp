@@ -92,7 +92,8 @@ TEST_CASE("one rank just works") {
 
 TEST_CASE("unequal stages, hops and memory: valid, within each rank's memory, no shorter than the bound") {
   OrderQuestion question = chain_question(3, 9, {});
-  question.costs = {.forward = {10, 14, 8}, .input_grad = {12, 13, 9}, .weight_grad = {7, 9, 11}, .hop = {1, 4, 0}};
+  question.costs = {
+      .forward = {10, 14, 8}, .input_grad = {12, 13, 9}, .weight_grad = {7, 9, 11}, .hop = both_ways({1, 4, 0})};
   question.memory = {
       .activation_bytes = {10, 12, 8}, .released_at_input_grad_bytes = {3, 3, 3}, .max_bytes = {35, 30, 10}};
   for (const Objective objective : {Objective::kSpan, Objective::kMakespan}) {

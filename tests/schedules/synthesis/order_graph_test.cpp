@@ -1,5 +1,7 @@
 #include "schedules/synthesis/order_graph.h"
 
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -10,9 +12,11 @@ namespace plumb::test {
 
 TEST_CASE("each action knows what it needs, how long it takes and who waits for it") {
   const Schedule schedule = parse_schedule("0F0 0I0 0W0\n1F0 1B0");
-  const OrderGraph graph(
-      schedule,
-      question_of(schedule, {.forward = {1, 2}, .input_grad = {3, 4}, .weight_grad = {5, 6}, .hop = {7, 0}}, 2));
+  const OrderCosts costs{.forward = {1, 2},
+                         .input_grad = {3, 4},
+                         .weight_grad = {5, 6},
+                         .hop = {.activation = {8, 0}, .gradient = {7, 0}}};
+  const OrderGraph graph(schedule, question_of(schedule, costs, 2));
   CHECK(graph.listed == RankOrders{{0, 1, 2}, {3, 4}});
   CHECK(graph.durations == std::vector<std::int64_t>{1, 3, 5, 2, 10});
   CHECK(graph.bytes_added == std::vector<std::int64_t>{1, 0, -1, 1, -1});
@@ -21,12 +25,25 @@ TEST_CASE("each action knows what it needs, how long it takes and who waits for 
   CHECK(graph.inputs[1][0].id == 0);  // 0I0: its forward, and 1B0 a hop away
   CHECK(graph.inputs[1][1].id == 4);
   CHECK(graph.inputs[1][1].delay == 7);
-  CHECK(graph.inputs[2][0].id == 1);  // 0W0: its I
+  CHECK(graph.inputs[3][1].delay == 8);  // 1F0: the activation's hop
+  CHECK(graph.inputs[2][0].id == 1);     // 0W0: its I
   CHECK(row_text(in_order(schedule, graph, {{0, 1, 2}, {4, 3}}).ranks[1]) == "1B0 1F0");
 }
 
-TEST_CASE("slices, pairs and other operations cannot be searched") {
-  for (const char* text : {"0F0 0R0 0B0", "0F0 0F0/1 0B0/1 0B0", "0F0 0F1&0B0 0B1"}) {
+TEST_CASE("slices ascend in forwards and descend in backwards, each behind its neighbour's of the same slice") {
+  const Schedule schedule = parse_schedule("0F0 0F0/1 0I0/1 0W0/1 0I0 0W0\n1F0 1F0/1 1B0/1 1B0");
+  const OrderGraph graph(schedule, question_of(schedule, equal_costs({}, 2)));
+  const auto inputs = [&graph](std::size_t id) {
+    return std::array{graph.inputs[id][0].id, graph.inputs[id][1].id, graph.inputs[id][2].id};
+  };
+  CHECK(inputs(1) == std::array{-1, -1, 0});  // 0F0/1 behind 0F0
+  CHECK(inputs(7) == std::array{-1, 1, 6});   // 1F0/1 needs 0F0/1, and 1F0 before it
+  CHECK(inputs(4) == std::array{0, 9, 2});    // 0I0 needs 0F0, 1B0, and 0I0/1 before it
+  CHECK(inputs(5) == std::array{4, -1, -1});  // 0W0 needs 0I0
+}
+
+TEST_CASE("pairs and other operations cannot be searched") {
+  for (const char* text : {"0F0 0R0 0B0", "0F0 0F1&0B0 0B1"}) {
     const Schedule schedule = parse_schedule(text);
     CHECK_THROWS_AS(OrderGraph(schedule, question_of(schedule, equal_costs({}, 1))), ScheduleError);
   }

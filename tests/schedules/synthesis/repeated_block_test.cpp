@@ -59,7 +59,7 @@ TEST_CASE("a steady state that keeps its slots hides hops in the slack between t
   const auto growth = [](const Schedule& schedule) {
     OrderCosts costs = equal_costs({.forward = 10, .input_grad = 10, .weight_grad = 10}, p);
     const std::int64_t free_links = order_time(schedule, question_of(schedule, costs));
-    costs.hop.assign(p, 1);
+    costs.hop = both_ways(std::vector<std::int64_t>(p, 1));
     return order_time(schedule, question_of(schedule, costs)) - free_links;
   };
   CHECK(growth(steady) < growth(moved));

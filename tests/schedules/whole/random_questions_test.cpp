@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "schedules/bounds/lower_bound.h"
+#include "schedules/bounds/rank_alone.h"
 #include "schedules/rules/validate.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/exact_order.h"
@@ -37,6 +38,15 @@ std::vector<Schedule> known_orders(const OrderQuestion& question) {
   std::vector<Schedule> orders = catalogue_orders(question);
   if (Schedule serial = serial_order(question); fits_memory(question, serial)) orders.push_back(std::move(serial));
   return orders;
+}
+
+/// Returns the largest bound of a rank alone, at most `most_time`.
+std::int64_t best_alone(const OrderQuestion& question, std::int64_t most_time) {
+  std::int64_t best = 0;
+  for (int rank = 0; rank < question.ranks; ++rank) {
+    best = std::max(best, rank_alone_bound(question, rank, most_time, 20'000).time);
+  }
+  return best;
 }
 
 /// Counts the questions that are proved optimal, by ranks, micro-batches and memory.
@@ -88,6 +98,7 @@ TEST_CASE("no bound of ten thousand random questions is above the time of an ord
   for (int k = 0; k < 10'000; ++k) {
     QuestionSize size = size_of(random, k, 5, 8);
     size.busy_links = k % 4 == 0;
+    size.slower_back = k % 3 == 0;
     const OrderQuestion question = random_question(random, size);
     const LowerBound bound = best_bound(question);
     std::int64_t sum = 0;
@@ -102,13 +113,36 @@ TEST_CASE("no bound of ten thousand random questions is above the time of an ord
   }
 }
 
+TEST_CASE("no bound of a rank alone is above the time of an order of the catalogue, nor below that of its work") {
+  std::mt19937_64 random(6);
+  int given = 0;
+  for (int k = 0; k < 1000; ++k) {
+    QuestionSize size = size_of(random, k, 4, 6);
+    size.slower_back = k % 2 == 0;
+    const OrderQuestion question = random_question(random, size);
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : known_orders(question)) shortest = std::min(shortest, order_time(order, question));
+    if (shortest == std::numeric_limits<std::int64_t>::max()) continue;
+    for (int rank = 0; rank < question.ranks; ++rank) {
+      CAPTURE(k);
+      CAPTURE(rank);
+      const LowerBound alone = rank_alone_bound(question, rank, 2 * shortest, 2000);
+      CHECK(alone.time <= shortest);
+      if (alone.time > 0) ++given;
+    }
+  }
+  MESSAGE(given, " of a rank alone within 2000 comparisons");
+  CHECK(given >= 1000);
+}
+
 TEST_CASE("no bound is above the optimum of a small chain, and most are equal to it") {
   std::mt19937_64 random(2);
   int settled = 0;
   int equal = 0;
   for (int k = 0; k < 300; ++k) {
+    const auto microbatches = 1 + static_cast<int>(random() % 5);
     const OrderQuestion question =
-        random_question(random, {.ranks = 1 + k % 3, .microbatches = 1 + static_cast<int>(random() % 5)});
+        random_question(random, {.ranks = 1 + k % 3, .microbatches = microbatches, .slower_back = k % 2 == 0});
     const ExactOrder exact = exact_order(question, std::numeric_limits<std::int64_t>::max());
     if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
     ++settled;
@@ -116,7 +150,8 @@ TEST_CASE("no bound is above the optimum of a small chain, and most are equal to
     CAPTURE(k);
     CAPTURE(bound.reason);
     CHECK(bound.time <= exact.time);
-    if (bound.time == exact.time) ++equal;
+    if (std::max(bound.time, best_alone(question, 2 * exact.time)) == exact.time) ++equal;
+    CHECK(best_alone(question, 2 * exact.time) <= exact.time);
   }
   MESSAGE("settled ", settled, " of 300, bound equal to the optimum in ", equal);
   CHECK(settled == 300);
@@ -130,7 +165,8 @@ TEST_CASE("no bound is above the optimum of a few stages on a loop or a V, and a
   for (int k = 0; k < kQuestions; ++k) {
     const OrderQuestion question = random_question(random, {.placement = k % 2 == 0 ? "loop" : "v",
                                                             .ranks = 2 + k % 4 / 3,
-                                                            .microbatches = 1 + static_cast<int>(random() % 4)});
+                                                            .microbatches = 1 + static_cast<int>(random() % 4),
+                                                            .slower_back = k % 3 == 0});
     const ExactOrder exact = exact_order(question, std::numeric_limits<std::int64_t>::max(), {.most_nodes = 20'000});
     if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
     ++settled;
@@ -138,7 +174,8 @@ TEST_CASE("no bound is above the optimum of a few stages on a loop or a V, and a
     CAPTURE(k);
     CAPTURE(bound.reason);
     CHECK(bound.time <= exact.time);
-    if (bound.time == exact.time) ++equal;
+    if (std::max(bound.time, best_alone(question, 2 * exact.time)) == exact.time) ++equal;
+    CHECK(best_alone(question, 2 * exact.time) <= exact.time);
     const FoundSchedule found = search_schedule(question, {.timed_actions = 5e6}).value();
     CHECK(found.time == exact.time);
     CHECK(found.bound.time == exact.time);
@@ -176,6 +213,37 @@ TEST_CASE("a search is never worse than the catalogue within its memory, and hal
   CHECK(median(found_there) <= median(far_off) / 2);
 }
 
+TEST_CASE("with sequences in slices a search is never worse than the catalogue, nor below its bound") {
+  std::mt19937_64 random(7);
+  int asked = 0, proved = 0;
+  std::vector<double> gaps, gaps_before;
+  for (int k = 0; k < 100; ++k) {
+    const OrderQuestion question = random_question(random, {.placement = k % 3 == 2 ? "loop" : "chain",
+                                                            .ranks = 1 + static_cast<int>(random() % 4),
+                                                            .microbatches = 1 + static_cast<int>(random() % 5),
+                                                            .slices = 2 + static_cast<int>(random() % 3),
+                                                            .busy_links = k % 5 == 0});
+    const std::vector<Schedule> orders = known_orders(question);
+    if (orders.empty()) continue;
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 5e5}).value();
+    CAPTURE(k);
+    std::int64_t best_known = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : orders) best_known = std::min(best_known, order_time(order, question));
+    CHECK(found.time <= best_known);
+    CHECK(found.time >= found.bound.time);
+    CHECK(order_time(found.schedule, question) == found.time);
+    CHECK(validate(found.schedule).empty());
+    CHECK(fits_memory(question, found.schedule));
+    ++asked;
+    proved += found.time == found.bound.time ? 1 : 0;
+    gaps.push_back(gap(found.time, found.bound));
+    gaps_before.push_back(gap(best_known, found.bound));
+  }
+  MESSAGE(proved, " of ", asked, " proved optimal; the median gap is ", median(gaps_before), ", and ", median(gaps),
+          " of what is found");
+  CHECK(median(gaps) <= median(gaps_before));
+}
+
 TEST_CASE("where links carry one message at a time, a search is never worse than the catalogue, nor below its bound") {
   std::mt19937_64 random(5);
   int proved = 0, of_links = 0;
@@ -183,6 +251,7 @@ TEST_CASE("where links carry one message at a time, a search is never worse than
   for (int k = 0; k < kQuestions; ++k) {
     QuestionSize size = size_of(random, k, 4, 8);
     size.busy_links = true;
+    size.slower_back = k % 2 == 0;
     const OrderQuestion question = random_question(random, size);
     const std::vector<Schedule> orders = known_orders(question);
     if (orders.empty()) continue;
