@@ -8,7 +8,8 @@
 #include "kernels/simt/attention/attention.h"
 #include "kernels/simt/attention/exchange_heads.h"
 #include "kernels/simt/attention/warp_attention.h"
-#include "kernels/simt/attention/warp_attention_backward.h"
+#include "kernels/simt/attention/warp_key_value_gradient.h"
+#include "kernels/simt/attention/warp_query_gradient.h"
 #include "kernels/simt/copy_columns.h"
 #include "kernels/simt/latent_heads.h"
 
@@ -51,9 +52,10 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
-    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
-          using Body = simt::WarpAttentionForward<S, kChannels, kDrops>;
-          launcher_.launch_warps(Body{stored(output), sums, log_sum_exp, view.of_one_width()});
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, int kValueChannels, bool kDrops>() {
+          using Body = simt::WarpAttentionForward<S, kChannels, kValueChannels, kDrops>;
+          launcher_.launch_warps(
+              Body{stored(output), sums, log_sum_exp, view.template with_width<kChannels == kValueChannels>()});
         }))
       return;
     launcher_.launch(simt::AttentionForward<S>{stored(output), sums, log_sum_exp, view},
@@ -83,13 +85,13 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
                               const void* output, const float* log_sum_exp, const AttentionOperands& of) {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
-    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, bool kDrops>() {
-          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kDrops>;
-          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>;
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, int kValueChannels, bool kDrops>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kValueChannels, kDrops>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kValueChannels, kDrops>;
+          const auto own = view.template with_width<kChannels == kValueChannels>();
           launcher_.launch_warps(
-              Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, view.of_one_width()});
-          launcher_.launch_warps(
-              KeysAndValues{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, view.of_one_width()});
+              Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, own});
+          launcher_.launch_warps(KeysAndValues{stored(dqkv), gradients, products, stored(doutput), log_sum_exp, own});
         }))
       return;
     launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), sums, products, stored(doutput), stored(output),

@@ -42,6 +42,11 @@ struct Dropout {
   }
 };
 
+/// Returns the factor of the probabilities that dropout keeps.
+PLUMB_SIMT float kept_scale(const AttentionDropout& dropout) {
+  return 1.0F / (1.0F - static_cast<float>(dropout.probability));
+}
+
 /// Computes the factors of a head's attention probabilities: 0 where one is dropped, 1 / (1 - probability) elsewhere.
 class ProbabilityMask {
  public:
@@ -49,17 +54,20 @@ class ProbabilityMask {
   PLUMB_SIMT ProbabilityMask(const AttentionDropout& dropout, const StepNumbers* numbers, std::int64_t sequence,
                              std::int64_t head)
       : limit_(static_cast<float>(dropout.probability)),
-        scale_(1.0F / (1.0F - limit_)),
+        scale_(kept_scale(dropout)),
         of_head_(counter_random({kDropoutStream, dropout.key.seed,
                                  numbers == nullptr ? dropout.key.step : numbers->replay, dropout.key.layer,
                                  dropout.key.place, static_cast<std::uint64_t>(dropout.first_sample + sequence),
                                  static_cast<std::uint64_t>(dropout.first_head + head)})) {}
 
   /// `query` and `key` are positions in the sequence.
+  PLUMB_SIMT bool keeps(std::int64_t query, std::int64_t key) const {
+    const std::uint64_t of_query = hash_on(of_head_, static_cast<std::uint64_t>(query));
+    return !drops(hash_on(of_query, static_cast<std::uint64_t>(key)), limit_);
+  }
   PLUMB_SIMT float factor(std::int64_t query, std::int64_t key) const {
     if (!(limit_ > 0)) return 1.0F;
-    const std::uint64_t of_query = hash_on(of_head_, static_cast<std::uint64_t>(query));
-    return drops(hash_on(of_query, static_cast<std::uint64_t>(key)), limit_) ? 0.0F : scale_;
+    return keeps(query, key) ? scale_ : 0.0F;
   }
 
  private:

@@ -5,13 +5,14 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// A tile [rows, kChannels] in shared memory, which begins at a multiple of a row's bytes. The 16-byte pieces of a row
-/// are permuted, so that the pieces of eight rows at one column are in different banks.
+/// A tile [rows, kChannels] in shared memory, which begins at a multiple of 128 bytes. Each eight of the 16-byte pieces
+/// of a row are permuted, so that the pieces of eight rows at one column are in different banks.
 template <class S, int kChannels>
 struct SharedTile {
   static constexpr int kPiece = 8;  // numbers that are copied together
   static constexpr int kRowBytes = kChannels * static_cast<int>(sizeof(S));
-  static_assert(kChannels % 64 == 0, "a row has eight pieces at least");
+  static constexpr int kPermuted = 64;  // numbers of eight pieces
+  static_assert(kChannels % kPermuted == 0, "a row has whole groups of eight pieces");
   S* first;
 
   PLUMB_SIMT S* at(int row, int column) const {
@@ -44,19 +45,23 @@ PLUMB_SIMT TensorRows<S> rows_from(const S* first, std::int64_t stride, std::int
 template <int kRows, int kWarps, class Block, class S, int kChannels>
 PLUMB_SIMT void start_tile(const Block& block, const SharedTile<S, kChannels>& tile, const TensorRows<S>& from,
                            int channels) {
-  constexpr int kPieces = kChannels / SharedTile<S, kChannels>::kPiece;
-  constexpr int kStep = kWarps * kWarpLanes / kPieces;  // rows that the warps copy at once
+  constexpr int kPiece = SharedTile<S, kChannels>::kPiece;
+  constexpr int kAtOnce = kChannels % 128 == 0 ? 128 : 64;         // columns that the warps copy at once,
+  constexpr int kStep = kWarps * kWarpLanes / (kAtOnce / kPiece);  // and rows
   static_assert(kStep % 8 == 0, "a lane's pieces have the same place in all of its rows");
   block.each_warp([&](const auto& warp) {
     warp.each_lane([&](int lane) {
       const int own = warp.index() * kWarpLanes + lane;
-      const int row = own / kPieces, column = own % kPieces * SharedTile<S, kChannels>::kPiece;
+      const int row = own / (kAtOnce / kPiece), column = own % (kAtOnce / kPiece) * kPiece;
       S* to = tile.at(row, column);
       const S* source = from.first + std::int64_t{row} * from.stride + column;
       PLUMB_ONE_BY_ONE
       for (int r = row; r < kRows; r += kStep) {
-        const bool is_there = r < from.there && column < channels;
-        block.start_copy(to, is_there ? source : from.first, is_there);
+        PLUMB_ONE_BY_ONE
+        for (int c = 0; c < kChannels; c += kAtOnce) {
+          const bool is_there = r < from.there && column + c < channels;
+          block.start_copy(to + c, is_there ? source + c : from.first, is_there);
+        }
         to += kStep * kChannels;
         source += std::int64_t{kStep} * from.stride;
       }
@@ -75,8 +80,11 @@ struct TileRows {
   template <bool transposed>
   PLUMB_SIMT void load(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words, int row,
                        int column) const {
-    warp.template load_matrices<transposed>(words, at, column * static_cast<int>(sizeof(S)),
-                                            row * SharedTile<S, kChannels>::kRowBytes);
+    using Tile = SharedTile<S, kChannels>;
+    constexpr int kBytes = static_cast<int>(sizeof(S));
+    const int permuted = column % Tile::kPermuted;
+    warp.template load_matrices<transposed>(words, at, permuted * kBytes,
+                                            row * Tile::kRowBytes + (column - permuted) * kBytes);
   }
 };
 
@@ -131,12 +139,14 @@ PLUMB_SIMT void products_of_rows(const Warp& warp,
   }
 }
 
-/// sums [16 * kRowTiles, kChannels] += weights [16 * kRowTiles, 8 * kColumnTiles], rounded to S, times the tile's rows
-template <int kRowTiles, int kColumnTiles, class Warp, class S, int kChannels>
+/// sums [16 * kRowTiles, kChannels] += weights [16 * kRowTiles, 8 * kColumnTiles], rounded to S, times the tile's rows.
+/// What more there is of the sums stays as it is.
+template <int kRowTiles, int kColumnTiles, class Warp, class S, int kChannels, int kSums>
 PLUMB_SIMT void add_weighted_tile(const Warp& warp,
-                                  typename Warp::template PerLane<FragmentSums> (&sums)[kRowTiles][kChannels / 8],
+                                  typename Warp::template PerLane<FragmentSums> (&sums)[kRowTiles][kSums],
                                   typename Warp::template PerLane<FragmentSums> (&weights)[kRowTiles][kColumnTiles],
                                   const SharedTile<S, kChannels>& tile) {
+  static_assert(kSums >= kChannels / 8);
   using Words = typename Warp::template PerLane<FragmentWords>;
   const auto rows = squares_of(warp, tile, 0);
   PLUMB_UNROLL for (int k = 0; k < kColumnTiles; k += 2) {

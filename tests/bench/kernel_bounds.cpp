@@ -1,9 +1,11 @@
 // A lower bound of the time of each kernel on A100, H100, H200 and B200, from the PTX that nvcc makes of it,
-// run by an interpreter: the work that each unit has, over the published rate of the unit.
+// run by an interpreter: the work that each unit has, over the published rate of the unit. What may stand between a
+// bound and a measured time is counted beside it for an H100: how many warps are there to fill each other's waits, the
+// time of all units one after the other, how long the last blocks run alone, and conflicts of banks.
 //
 //   kernel_bounds PTX [PTXAS_LOG]     PTX of executor/machines/cuda/cuda_kernels.cu, and what `ptxas -v` says of it
 //
-// The kernels are those of GPT-2 on one sequence of 1024 tokens in bf16, and attention with heads of 128
+// The kernels are those of GPT-2 on one sequence of 1024 tokens in bf16, and attention with heads of 128 and 256
 // channels.
 
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include "tests/ptx/interpreted_kernels.h"
 #include "tests/ptx/kernel_names.h"
 #include "tests/ptx/ptxas_log.h"
+#include "tests/ptx/residency.h"
 #include "tests/ptx/text_file.h"
 #include "tests/ptx/work_bound.h"
 
@@ -43,6 +46,8 @@ std::vector<NamedCall> named_calls() {
       {"its gradient", kernel_call(KernelKind::kAttentionBackward, {1, kTokens, kHeads, kHeads, 64, 0}), "backward"},
       {"attention, d 128", kernel_call(KernelKind::kAttentionForward, {1, kTokens, 6, 6, 128, 0}), "forward"},
       {"its gradient", kernel_call(KernelKind::kAttentionBackward, {1, kTokens, 6, 6, 128, 0}), "backward"},
+      {"attention, d 256", kernel_call(KernelKind::kAttentionForward, {1, kTokens, 3, 3, 256, 0}), "forward"},
+      {"its gradient", kernel_call(KernelKind::kAttentionBackward, {1, kTokens, 3, 3, 256, 0}), "backward"},
       {"layer norm", kernel_call(KernelKind::kNormForward, {kTokens, kHidden, 1}), ""},
       {"its gradient", kernel_call(KernelKind::kNormBackward, {kTokens, kHidden, 1}), ""},
       {"GELU", kernel_call(KernelKind::kActivationForward, {kTokens, 4 * kHidden, 0}), ""},
@@ -145,19 +150,42 @@ ptx::UnitRates rates_of(const DeviceSpec& device, int fp32_lanes) {
           .fp32_lanes = fp32_lanes};
 }
 
+constexpr int kMultiprocessors = 132;  // of an H100 SXM (NVIDIA 2022, "H100 Tensor Core GPU Architecture")
+constexpr int kSequences = 8;          // of the measured steps
+
 using Figures = std::map<std::string, ptx::PtxasFigures, std::less<>>;
+
+void print_residency(const ptx::LaunchedWork& launched, int registers) {
+  const ptx::Residency residency = ptx::residency_of(launched.size, registers, {});
+  const int places = std::max(kMultiprocessors * residency.blocks, 1);
+  fmt::print("; {} blocks of {} warps on a multiprocessor, by {}", residency.blocks, launched.size.threads / 32,
+             residency.limit);
+  // A body that divides elements has as many blocks as the interpreter's one multiprocessor wants.
+  if (kSequences * std::ssize(launched.issued) >= places)
+    fmt::print("; {} sequences end {:.2f} times as late as evenly spread", kSequences,
+               ptx::tail_ratio(launched.issued, places, kSequences));
+}
 
 void print_launch(const ptx::LaunchedWork& launched, const Figures& figures) {
   const ptx::Work& work = launched.work;
   fmt::print("  {}", short_name(launched.kernel));
-  if (const auto found = figures.find(launched.kernel); found != figures.end())
+  if (const auto found = figures.find(launched.kernel); found != figures.end()) {
     fmt::print(", {} registers, {} B spilled", found->second.registers, found->second.spilled_bytes);
+    print_residency(launched, found->second.registers);
+  }
   fmt::print(
       "\n    {:.3f} MB, {:.1f} GFLOP on tensor cores, instructions of warps: {} fp32, {} special, {} in all; {} passes "
-      "of "
-      "shared memory\n",
+      "of shared memory, {} more of conflicts\n",
       static_cast<double>(work.memory_bytes) / 1e6, work.tensor_flops / 1e9, work.fp32, work.special, work.issued,
-      work.shared_passes);
+      work.shared_passes, work.bank_conflicts);
+  const DeviceSpec device = preset_cluster("h100").device;
+  fmt::print("    h100, us:");
+  Seconds sum{0};
+  for (const ptx::WorkBound& unit : ptx::unit_times(work, rates_of(device, 128))) {
+    fmt::print(" {} {:.2f},", unit.unit, unit.time.count() * 1e6);
+    sum += unit.time;
+  }
+  fmt::print(" one after the other {:.2f}\n", sum.count() * 1e6);
 }
 
 void print_call(const NamedCall& named, const std::vector<ptx::LaunchedWork>& launches, const Figures& figures) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The cuda backend as the tool runs it, beside the cpu's: gpu_test.py PLUMB [libplumb_cuda.so]
+"""The cuda backend as the tool runs it, beside the cpu's: gpu_test.py PLUMB [libplumb_cuda.so [--quick]]
+
+--quick takes one schedule on two stages, with and without a graph, and a calibration of a second.
 
 Without the library, or without a GPU, the refusal is looked at (exit 1, one sentence) and the rest is skipped (77)."""
 
@@ -11,10 +13,15 @@ import subprocess
 import sys
 import tempfile
 
-SCHEDULES = ["gpipe", "1f1b", "zb-h1", "pipedream"]
+QUICK = sys.argv[-1] == "--quick"
+if QUICK:
+    sys.argv.pop()
+SCHEDULES = ["1f1b"] if QUICK else ["gpipe", "1f1b", "zb-h1", "pipedream"]
 # How ranks share the GPU, by the number of stages.
 SHARINGS = {2: [[], ["--sms", "all"], ["--cuda-graph"], ["--sms", "all", "--cuda-graph"]], 4: [[], ["--cuda-graph"]]}
-STEPS = "5"
+if QUICK:
+    SHARINGS = {2: [[], ["--cuda-graph"]]}
+STEPS = "2" if QUICK else "5"
 
 
 LIMIT_S = 60  # of one command
@@ -58,13 +65,14 @@ def main():
                 shutil.copy(sys.argv[2], folder / "libplumb_cuda.so")
         plan = folder / "plan.json"
         deeper = folder / "deeper.json"
-        for ranks, name in zip(SHARINGS, (plan, deeper), strict=True):
+        plans = [plan, deeper][:len(SHARINGS)]
+        for ranks, name in zip(SHARINGS, plans, strict=True):
             planned = call(plumb, "plan", "llama-nano", f"v100:{ranks}", "--global-batch", "8", "--precision", "fp32", "--layout", f"dp=1,tp=1,pp={ranks},mbs=1", "-o", name)
             if planned.returncode != 0:
                 sys.exit(f"there is no plan: {planned.stderr}")
         cluster = folder / "gpu.json"
         asked = [("run", plan, "--backend", "cuda", "--steps", "1"), ("validate", plan, "--backend", "cuda", "--steps", "1"),
-                 ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "10", "-o", cluster)]
+                 ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "1" if QUICK else "10", "-o", cluster)]
         answers = [call(plumb, *arguments) for arguments in asked]
         expected = "there is no GPU here" if len(sys.argv) == 3 else "there is no libplumb_cuda.so beside the tool"
         if len(sys.argv) == 2 or any(expected in answer.stderr for answer in answers):
@@ -87,7 +95,7 @@ def main():
                 failed += 1
 
         for schedule in SCHEDULES:
-            for (stages, sharings), own in zip(SHARINGS.items(), (plan, deeper), strict=True):
+            for (stages, sharings), own in zip(SHARINGS.items(), plans, strict=True):
                 reference = functools.cache(lambda: losses(plumb, own, schedule, "cpu"))
                 for sharing in sharings:
                     def compared():

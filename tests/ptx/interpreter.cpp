@@ -32,19 +32,24 @@ void Interpreter::launch(std::string_view kernel, const LaunchSize& size, std::s
   memory_.forget_accesses();
   AccessLog shared_log(program.static_shared_bytes + size.shared_bytes);
   Work work;
+  std::vector<std::int64_t> issued;
   const LaunchMemory memory{.parameters = parameters,
                             .global = &memory_,
                             .shared_log = &shared_log,
                             .report = &report_,
                             .work = counts_work_ ? &work : nullptr};
   try {
-    for (std::uint32_t block = 0; block < size.blocks; ++block) Block(program, size, memory, block).run();
+    for (std::uint32_t block = 0; block < size.blocks; ++block) {
+      const std::int64_t before = work.issued;
+      Block(program, size, memory, block).run();
+      if (counts_work_) issued.push_back(work.issued - before);
+    }
   } catch (const StoppedKernel&) {
     return;  // the report has the fault
   }
   if (!counts_work_) return;
   work.memory_bytes = memory_.touched_bytes();
-  work_.push_back({std::string(kernel), work});
+  work_.push_back({std::string(kernel), size, work, std::move(issued)});
 }
 
 }  // namespace plumb::test::ptx

@@ -20,7 +20,9 @@ namespace plumb::test::ptx {
 /// The work of a kernel that has run.
 struct LaunchedWork {
   std::string kernel;
+  LaunchSize size;
   Work work;
+  std::vector<std::int64_t> issued;  ///< of each block
 };
 
 class Interpreter {

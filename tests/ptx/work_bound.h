@@ -2,6 +2,7 @@
 // The least time that a kernel's work takes on a GPU: the longest of the times that each unit needs at its
 // published rate.
 
+#include <array>
 #include <string>
 
 #include "schedules/time.h"
@@ -23,9 +24,12 @@ struct WorkBound {
                      ///< "shared memory"
 };
 
-/// A multiprocessor issues 4 instructions of a warp in a clock, computes 16 special functions, and moves 128
+/// Returns the time that each unit needs. A multiprocessor issues 4 instructions of a warp in a clock, computes 16 special functions, and moves 128
 /// bytes through shared memory (CUDA C++ Programming Guide, "Arithmetic Instructions" and "Compute
 /// Capabilities"). The clocks of all multiprocessors together follow from the peak of fp32.
+std::array<WorkBound, 6> unit_times(const Work& work, const UnitRates& rates);
+
+/// Returns the longest of them.
 WorkBound bound_of(const Work& work, const UnitRates& rates);
 
 }  // namespace plumb::test::ptx

@@ -222,6 +222,8 @@ class GpuCheck(unittest.TestCase):
 
     def test_layouts_that_the_backend_refuses_are_no_faults(self):
         tool = self.program("plumb", NCCL_TOOL)
+        code, rows = self.nccl_check(tool, "--gpus", "2", "--quick")
+        self.assertEqual([row["status"] for row in rows.values()], ["passed", "failed"])
         code, rows = self.nccl_check(tool, "--gpus", "2")
         self.assertEqual(code, 1)
         self.assertEqual(rows["dp=1,tp=2,pp=1,mbs=1,schedule=1f1b"]["status"], "refused")
@@ -246,6 +248,16 @@ class GpuCheck(unittest.TestCase):
         answer = self.check("--tool", self.root / "nothing")
         self.assertEqual(answer.returncode, 1)
         self.assertIn("is not there", answer.stderr)
+
+    def test_the_quick_steps_are_a_few_of_all(self):
+        every, quick = self.check("--list").stdout, self.check("--list", "--quick").stdout
+        for part in ("suite gpu", "validate 1f1b, 2 stages", "validate zb-v, 2 stages", "as a graph", "nccl collectives"):
+            self.assertIn(part, quick)
+        for part in ("4 stages", "gpipe", "llama-3.2-1b"):
+            self.assertIn(part, every)
+            self.assertNotIn(part, quick)
+        self.assertIn("--budget 2 ", quick)
+        self.assertIn("--budget 3.0 ", self.check("--list", "--quick", "--budget", "3").stdout)
 
     def test_the_list(self):
         answer = self.check("--list")

@@ -94,8 +94,11 @@ struct AttentionView {
   /// [a] scores that take part in the softmax of each row of a head, from the last block on (sinks.h); null: none
   const float* sinks = nullptr;
 
-  /// Returns the same view for bodies that take values as wide as keys alone.
-  PLUMB_SIMT AttentionView<S, true> of_one_width() const { return {qkv, keys_values, block, numbers, sinks}; }
+  /// Returns the same view for a body of one width or of two.
+  template <bool kOfOne>
+  PLUMB_SIMT AttentionView<S, kOfOne> with_width() const {
+    return {qkv, keys_values, block, numbers, sinks};
+  }
 
   PLUMB_SIMT const AttentionSize& size() const { return block.size; }
   PLUMB_SIMT std::int64_t value_channels() const { return kOneWidth ? size().head_size : size().value_channels(); }

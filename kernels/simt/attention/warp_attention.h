@@ -5,38 +5,15 @@
 // they weigh the values; sums are in fp32. The next tile of keys and values is copied while the current one is worked
 // on.
 //
-// It is tested on the host, lane by lane (kernels/simt/warp.h). kernels/simt/attention/warp_attention_backward.h has
+// It is tested on the host, lane by lane (kernels/simt/warp.h). warp_query_gradient.h and warp_key_value_gradient.h have
 // the backward.
 
+#include "kernels/simt/attention/attention_tiles.h"
 #include "kernels/simt/attention/sinks.h"
 #include "kernels/simt/exponential.h"
 #include "kernels/simt/warp_tiles.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
-
-/// True if the bodies for tensor cores take the size: heads in tiles of 64 or 128 channels. Bounded scores go to the
-/// vector units, since a tanh of every score would stand between the two products, and so do values of another width.
-PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
-  return size.head_size <= 128 && size.head_size % 8 == 0 && size.softcap == 0 &&
-         size.value_channels() == size.head_size;
-}
-
-/// Calls run<kChannels, kDrops>() for the bodies that take the size, and returns true, if tensor cores take the format
-/// and the heads.
-template <class S, class Run>
-bool on_tensor_cores(const AttentionSize& size, const Run& run) {
-  if constexpr (sizeof(S) == 2) {
-    if (!fits_tensor_cores(size)) return false;
-    const bool drops = size.dropout.probability > 0;
-    if (size.head_size <= 64)
-      drops ? run.template operator()<64, true>() : run.template operator()<64, false>();
-    else
-      drops ? run.template operator()<128, true>() : run.template operator()<128, false>();
-    return true;
-  } else {
-    return false;
-  }
-}
 
 PLUMB_SIMT std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {
   return (rows + tile - 1) / tile;
@@ -44,8 +21,8 @@ PLUMB_SIMT std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {
 
 /// Ends a lane's row among the upper (half 0) or lower (half 1) eight with keep * its earlier sums + add * `sums`, for
 /// the lane's columns.
-template <int kChannels, class S, class Sums>
-PLUMB_SIMT void end_row(const RowEnd<S>& end, Sums (&sums)[kChannels / 8], int lane, int half, float keep, float add,
+template <int kChannels, class S, class Sums, int kSums>
+PLUMB_SIMT void end_row(const RowEnd<S>& end, Sums (&sums)[kSums], int lane, int half, float keep, float add,
                         int channels) {
   PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c) {
     const int channel = 8 * c + column_of_sum(lane, 0);
@@ -130,22 +107,24 @@ PLUMB_SIMT KeyTiles key_tiles(const AttentionBlock& block, int first_query, int 
 }
 
 /// The keys and the values of a sequence's head, those that any query sees.
-template <class S>
+template <class S, bool kOneWidth>
 struct KeyValueRows {
   TensorRows<S> keys;
   int to_value;  ///< elements from a key to its value
 
-  PLUMB_SIMT KeyValueRows(const AttentionView<S, true>& of, std::int64_t batch, std::int64_t kv)
+  PLUMB_SIMT KeyValueRows(const AttentionView<S, kOneWidth>& of, std::int64_t batch, std::int64_t kv)
       : keys(rows_from(of.keys() + of.key(batch, 0, kv), of.key_width(), of.block.keys_seen())),
         to_value(in_32_bits(of.to_value(kv))) {}
 
   /// Starts the copy of a tile of keys and of their values. Rows that no query sees become zeros.
-  template <int kKeys, int kWarps, class Block, int kChannels>
+  template <int kKeys, int kWarps, class Block, int kChannels, int kValueChannels>
   PLUMB_SIMT void start(const Block& block, const SharedTile<S, kChannels>& to_keys,
-                        const SharedTile<S, kChannels>& to_values, int first_key, int channels) const {
+                        const SharedTile<S, kValueChannels>& to_values, int first_key, int channels,
+                        int value_channels) const {
     const S* first = keys.first + std::int64_t{first_key} * keys.stride;
     start_tile<kKeys, kWarps>(block, to_keys, {first, keys.stride, keys.there - first_key}, channels);
-    start_tile<kKeys, kWarps>(block, to_values, {first + to_value, keys.stride, keys.there - first_key}, channels);
+    start_tile<kKeys, kWarps>(block, to_values, {first + to_value, keys.stride, keys.there - first_key},
+                              value_channels);
   }
 };
 
@@ -166,18 +145,18 @@ PLUMB_SIMT void hide_unseen(const Warp& warp,
 }
 
 /// AttentionForward (attention.h) on tensor cores. kDrops: probabilities are dropped.
-template <class S, int kChannels, bool kDrops>
+template <class S, int kChannels, int kValueChannels, bool kDrops>
 struct WarpAttentionForward {
   static constexpr int kWarps = 4;
-  static constexpr int kRowTiles = 2;  // tiles of 16 queries for each warp
-  static constexpr int kQueries = kWarps * kRowTiles * 16;
-  static constexpr int kKeys = kChannels > 64 || kDrops ? 32 : 64;  // as many as registers have room for
-  static constexpr std::int64_t kSharedBytes = std::int64_t{kQueries + 4 * kKeys} * kChannels * 2;
+  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kDrops);
+  static constexpr int kRowTiles = kTiles.row_tiles, kQueries = kWarps * kRowTiles * 16, kKeys = kTiles.keys;
+  static constexpr int kKeyTile = kKeys * (kChannels + kValueChannels);  // numbers of a tile of keys and values
+  static constexpr std::int64_t kSharedBytes = 2 * (std::int64_t{kQueries} * kChannels + 2 * kKeyTile);
 
   S* output;
   float* sums;
   float* log_sum_exp;
-  AttentionView<S, true> of;
+  AttentionView<S, kChannels == kValueChannels> of;
 
   std::int64_t items() const { return of.size().batch * of.size().heads * tiles_of(of.size().sequence, kQueries); }
 
@@ -191,10 +170,11 @@ struct WarpAttentionForward {
 
  private:
   using Tile = SharedTile<S, kChannels>;
+  using ValueTile = SharedTile<S, kValueChannels>;
 
   template <class Warp>
   struct State {
-    typename Warp::template PerLane<FragmentSums> output[kRowTiles][kChannels / 8];
+    typename Warp::template PerLane<FragmentSums> output[kRowTiles][kValueChannels / 8];
     typename Warp::template PerLane<float> largest[kRowTiles][2], total[kRowTiles][2];  // statistics of a lane's rows
   };
   /// The log-sum-exp of a lane's rows before the block.
@@ -207,16 +187,17 @@ struct WarpAttentionForward {
   PLUMB_SIMT void attend(const Block& block, const AttentionItem& item) const {
     using Warp = typename Block::Warp;
     const AttentionSize& size = of.size();
-    const int channels = in_32_bits(size.head_size), first_query = item.tile * kQueries;
+    const int channels = in_32_bits(size.head_size), value_channels = in_32_bits(of.value_channels());
+    const int first_query = item.tile * kQueries;
     const int queries_there = smaller(kQueries, in_32_bits(size.sequence) - first_query);
-    const KeyValueRows<S> rows(of, item.batch, of.kv_head(item.head));
+    const KeyValueRows rows(of, item.batch, of.kv_head(item.head));
     const KeyTiles tiles = key_tiles(of.block, first_query, queries_there, kKeys);
     S* shared = reinterpret_cast<S*>(block.shared());
     const Tile queries{shared};
-    const auto keys_in = [&](int tile) { return Tile{shared + (kQueries + tile % 2 * 2 * kKeys) * kChannels}; };
-    const auto values_in = [&](int tile) { return Tile{keys_in(tile).first + kKeys * kChannels}; };
+    const auto keys_in = [&](int tile) { return Tile{shared + kQueries * kChannels + tile % 2 * kKeyTile}; };
+    const auto values_in = [&](int tile) { return ValueTile{keys_in(tile).first + kKeys * kChannels}; };
     const auto start_keys = [&](int tile) {
-      rows.template start<kKeys, kWarps>(block, keys_in(tile), values_in(tile), tile * kKeys, channels);
+      rows.template start<kKeys, kWarps>(block, keys_in(tile), values_in(tile), tile * kKeys, channels, value_channels);
     };
 
     typename Block::template PerWarp<State<Warp>> states;
@@ -247,7 +228,7 @@ struct WarpAttentionForward {
   PLUMB_SIMT void begin(const Warp& warp, State<Warp>& own) const {
     warp.each_lane([&](int lane) {
       PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) {
-        PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c) own.output[r][c].of(lane) = FragmentSums{};
+        PLUMB_UNROLL for (int c = 0; c < kValueChannels / 8; ++c) own.output[r][c].of(lane) = FragmentSums{};
         PLUMB_UNROLL for (int half = 0; half < 2; ++half) {
           own.largest[r][half].of(lane) = -INFINITY;
           own.total[r][half].of(lane) = 0;
@@ -258,7 +239,7 @@ struct WarpAttentionForward {
 
   template <class Warp>
   PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& queries, const Tile& keys,
-                           const Tile& values, const AttentionItem& item, int first_query, int first_key) const {
+                           const ValueTile& values, const AttentionItem& item, int first_query, int first_key) const {
     typename Warp::template PerLane<FragmentSums> scores[kRowTiles][kKeys / 8];
     const int row = warp.index() * kRowTiles * 16;
     products_of_rows(warp, scores, queries, row, keys);
@@ -282,7 +263,7 @@ struct WarpAttentionForward {
           total += score;
         }
         if (shrink != 1)  // in most tiles, no row finds a larger score
-          PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c)
+          PLUMB_UNROLL for (int c = 0; c < kValueChannels / 8; ++c)
               PLUMB_UNROLL for (int i = 2 * half; i < 2 * half + 2; ++i) own.output[r][c]
                   .of(lane)
                   .sum[i] *= shrink;
@@ -329,7 +310,8 @@ struct WarpAttentionForward {
         const std::int64_t at = of.output(item.batch, query, item.head);
         const RowEnd<S> end{output == nullptr ? nullptr : output + at, sums == nullptr ? nullptr : sums + at,
                             !of.block.is_first};
-        end_row<kChannels>(end, own.output[r], lane, half, merged.keep, merged.add, in_32_bits(of.size().head_size));
+        end_row<kValueChannels>(end, own.output[r], lane, half, merged.keep, merged.add,
+                                in_32_bits(of.value_channels()));
         if (lane % 4 == 0) log_sum_exp[of.statistic(item.batch, item.head, query)] = merged.log_sum_exp;
       });
     }

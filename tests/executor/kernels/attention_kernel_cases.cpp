@@ -33,8 +33,7 @@ void add_sinks(KernelOperands& with, AttentionOperands& of) {
   of.dsinks = with.floats(of.block.size.heads);
 }
 
-CaseCall whole(KernelOperands& with, double dropout) {
-  AttentionSize size = attention_size(with);
+CaseCall whole(KernelOperands& with, double dropout, AttentionSize size) {
   size.dropout = {.probability = dropout, .key = {.seed = with.word()}, .first_sample = 3, .first_head = 2};
   const std::int64_t tokens = tokens_of(size), width = size.query_width() + size.key_value_width();
   void *output = with.stored_room(tokens * size.output_width()), *dqkv = with.stored_room(tokens * width);
@@ -50,10 +49,29 @@ CaseCall whole(KernelOperands& with, double dropout) {
 }
 
 CaseCall attention(KernelOperands& with) {
-  return whole(with, 0);
+  return whole(with, 0, attention_size(with));
 }
 CaseCall attention_with_dropout(KernelOperands& with) {
-  return whole(with, 0.2);
+  return whole(with, 0.2, attention_size(with));
+}
+
+/// Heads of more than 128 channels, all of which tensor cores take.
+AttentionSize wide_size(KernelOperands& with) {
+  AttentionSize size{.batch = 1, .sequence = with.size(1, 150), .kv_heads = 1, .head_size = 8 * with.size(17, 32)};
+  size.heads = with.size(1, 2);
+  if (with.coin()) size.window = with.size(1, 150);
+  return size;
+}
+CaseCall wide_heads(KernelOperands& with) {
+  const double dropout = with.coin() ? 0.2 : 0;
+  return whole(with, dropout, wide_size(with));
+}
+CaseCall heads_of_two_widths(KernelOperands& with) {
+  const double dropout = with.coin() ? 0.2 : 0;
+  AttentionSize size = wide_size(with);
+  size.head_size = 192;
+  size.value_size = 8 * with.size(1, 16);
+  return whole(with, dropout, size);
 }
 
 /// A rank of a ring of two: its own block, then the other one's. A rank has one run of tokens, or two with the other's
@@ -165,6 +183,8 @@ CaseCall exchanged_blocks(KernelOperands& with) {
 void append_attention_cases(std::vector<KernelCase>& cases) {
   cases.insert(cases.end(), {{"attention", attention},
                              {"attention with dropout", attention_with_dropout},
+                             {"attention of wide heads", wide_heads},
+                             {"attention of heads of two widths", heads_of_two_widths},
                              {"attention in blocks of a ring", blocks},
                              {"attention in blocks of a ring with dropout", blocks_with_dropout},
                              {"attention of a slice", slices},

@@ -78,6 +78,9 @@ TEST_CASE("shifts by the width or more leave zeros or the sign") {
 TEST_CASE("bits are picked, counted and combined") {
   CHECK(word_of("prmt.b32 %r1, 0x33221100, 0x77665544, 0x7061;") == 0x77006611U);
   CHECK(word_of("prmt.b32 %r1, 0x80, 0, 0x8880;") == 0xFFFFFF80U);
+  CHECK(word_of("bfi.b32 %r1, 0xFFFFFFFF, 0, 8, 4;") == 0xF00U);
+  CHECK(word_of("bfi.b32 %r1, 0, 0xFFFFFFFF, 28, 9;") == 0x0FFFFFFFU);  // what reaches beyond the word is left out
+  CHECK(word_of("bfi.b32 %r1, 0xAB, 0x12345678, 32, 8;") == 0x12345678U);
   CHECK(word_of("popc.b32 %r1, 0xf0f;") == 8U);
   CHECK(word_of("clz.b32 %r1, 0xf0f;") == 20U);
   CHECK(word_of("and.b32 %r2, 12, 10; or.b32 %r3, %r2, 1; xor.b32 %r4, %r3, 3; not.b32 %r1, %r4;") == ~10U);

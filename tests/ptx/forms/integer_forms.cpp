@@ -111,6 +111,15 @@ std::uint32_t permuted(std::uint32_t a, std::uint32_t b, std::uint32_t selectors
   return result;
 }
 
+/// Returns `among` with the lowest `count` bits of `bits` in the place of those from `place` on. Both numbers count by
+/// their low eight bits.
+std::uint32_t inserted(std::uint32_t bits, std::uint32_t among, std::uint32_t place, std::uint32_t count) {
+  constexpr std::uint32_t kByte = 0xFF;
+  const std::uint64_t mask = ((std::uint64_t{1} << std::min(count & kByte, 32U)) - 1) << std::min(place & kByte, 32U);
+  const std::uint64_t moved = std::uint64_t{bits} << std::min(place & kByte, 32U);
+  return static_cast<std::uint32_t>((among & ~mask) | (moved & mask));
+}
+
 }  // namespace
 
 void add_integer_forms(FormTable& table) {
@@ -139,6 +148,9 @@ void add_integer_forms(FormTable& table) {
   }>(table, "shf.r.wrap.b32");
   add_elementwise<[](std::uint32_t a, std::uint32_t b, std::uint32_t selectors) { return permuted(a, b, selectors); }>(
       table, "prmt.b32");
+  add_elementwise<[](std::uint32_t bits, std::uint32_t among, std::uint32_t place, std::uint32_t count) {
+    return inserted(bits, among, place, count);
+  }>(table, "bfi.b32");
   add_elementwise<[](std::uint32_t a) { return static_cast<std::uint32_t>(std::popcount(a)); }>(table, "popc.b32");
   add_elementwise<[](std::uint32_t a) { return static_cast<std::uint32_t>(std::countl_zero(a)); }>(table, "clz.b32");
 }

@@ -39,8 +39,8 @@ constexpr std::array<std::pair<std::string_view, Unit>, 22> kUnits = {{
 constexpr std::int64_t kPassBytes = 128;  // 32 banks of 4 bytes
 constexpr double kProductFlops = 2.0 * 16 * 8 * 16;
 
-/// Returns the passes of a warp's access of `bytes` bytes a lane. Lanes that use the same words need one pass.
-std::int64_t shared_passes(Warp& warp, const Address& address, std::int64_t bytes, LaneMask lanes) {
+/// Returns the words that lanes use, each once.
+std::vector<std::uint64_t> words_of(Warp& warp, const Address& address, std::int64_t bytes, LaneMask lanes) {
   std::vector<std::uint64_t> words;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t first = warp.address(address, lane);
@@ -49,8 +49,31 @@ std::int64_t shared_passes(Warp& warp, const Address& address, std::int64_t byte
   });
   std::ranges::sort(words);
   const auto repeated = std::ranges::unique(words);
-  const auto distinct = std::ssize(words) - std::ssize(repeated);
-  return (4 * distinct + kPassBytes - 1) / kPassBytes;
+  words.erase(repeated.begin(), repeated.end());
+  return words;
+}
+
+/// Returns the passes of lanes whose words go through shared memory together: as many as the most words of a bank.
+std::int64_t passes_of(const std::vector<std::uint64_t>& words) {
+  std::array<std::int64_t, kPassBytes / 4> of_bank{};
+  for (const std::uint64_t word : words) ++of_bank[word % of_bank.size()];
+  return *std::ranges::max_element(of_bank);
+}
+
+/// Adds the passes of a warp's access of `bytes` bytes a lane. Lanes that use the same words need one pass. As many
+/// lanes go together as have 128 bytes: all, half of them, or eight.
+void count_shared(Work& work, Warp& warp, const Address& address, std::int64_t bytes, LaneMask lanes) {
+  const std::int64_t distinct = std::ssize(words_of(warp, address, bytes, lanes));
+  const std::int64_t least = (4 * distinct + kPassBytes - 1) / kPassBytes;
+  const int together = static_cast<int>(kPassBytes / std::max<std::int64_t>(bytes, 4));
+  std::int64_t passes = 0;
+  for (int first = 0; first < kWarpLanes; first += together) {
+    const LaneMask own = lanes & static_cast<LaneMask>(((std::uint64_t{1} << static_cast<unsigned>(together)) - 1)
+                                                       << static_cast<unsigned>(first));
+    if (own != 0) passes += passes_of(words_of(warp, address, bytes, own));
+  }
+  work.shared_passes += least;
+  work.bank_conflicts += std::max<std::int64_t>(passes - least, 0);
 }
 
 }  // namespace
@@ -75,14 +98,20 @@ void count_instruction(Work& work, Warp& warp, const Instruction& in, LaneMask l
       work.tensor_flops += kProductFlops;
       break;
     case Unit::kShared:
-      work.shared_passes += shared_passes(warp, in.address[0], in.access_bytes, lanes);
+      count_shared(work, warp, in.address[0], in.access_bytes, lanes);
       break;
     case Unit::kSharedCopy:
-      work.shared_passes += shared_passes(warp, in.address[0], in.immediate[0], lanes);
+      count_shared(work, warp, in.address[0], in.immediate[0], lanes);
       break;
-    case Unit::kSharedRows:  // 128 bytes for each register of a lane
-      work.shared_passes += std::ranges::count_if(in.bytes, [](int bytes) { return bytes != 0; });
+    case Unit::kSharedRows: {  // eight lanes name the rows of each matrix, of 16 bytes, which is a register of a lane
+      const auto matrices = std::ranges::count_if(in.bytes, [](int bytes) { return bytes != 0; });
+      const auto rows = static_cast<LaneMask>((std::uint64_t{1} << static_cast<unsigned>(8 * matrices)) - 1);
+      Work own;
+      count_shared(own, warp, in.address[0], 16, lanes & rows);
+      work.shared_passes += matrices;
+      work.bank_conflicts += std::max<std::int64_t>(own.shared_passes + own.bank_conflicts - matrices, 0);
       break;
+    }
     case Unit::kIssue:
     case Unit::kNone:
       break;

@@ -58,6 +58,25 @@ TEST_CASE("shared memory takes a pass for each 128 bytes, and lanes that use the
             .shared_passes == 8);
 }
 
+TEST_CASE("lanes that use different words of a bank are conflicts") {
+  const auto conflicts = [](const std::string& place, const std::string& access) {
+    return work_of("mov.u32 %r1, shared; " + place + " add.u32 %r1, %r1, %r2;" + access).bank_conflicts;
+  };
+  const std::string row_each = "shl.b32 %r2, %r0, 7;";  // lanes are 128 bytes apart
+  const LaunchSize large{.shared_bytes = 8192};
+  CHECK(conflicts("shl.b32 %r2, %r0, 2;", "st.shared.u32 [%r1], %r0;") == 0);
+  CHECK(conflicts("shl.b32 %r2, %r0, 3;", "st.shared.u32 [%r1], %r0;") == 1);
+  CHECK(conflicts("shl.b32 %r2, %r0, 3;", "st.shared.v2.u32 [%r1], {%r0, %r0};") == 0);
+  CHECK(conflicts("shl.b32 %r2, %r0, 4;", "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};") == 0);
+  const std::string rows = "mov.u32 %r1, shared; " + row_each + " add.u32 %r1, %r1, %r2;";
+  CHECK(work_of(rows + "st.shared.u32 [%r1], %r0;", large).bank_conflicts == 31);
+  CHECK(work_of(rows + "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0}; bar.sync 0;"
+                       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r3, %r4, %r5, %r6}, [%r1];",
+                large)
+            .bank_conflicts == 56);  // 28 for four passes of the write, and 28 for the four matrices
+  CHECK(work_of("mov.u32 %r1, shared; st.shared.u32 [%r1], %r0;").bank_conflicts == 0);
+}
+
 TEST_CASE("device memory counts what is read before it is written, and what is written, once") {
   CHECK(work_of("ld.global.u32 %r1, [%d2]; ld.global.u32 %r1, [%d2];").memory_bytes == 128);
   CHECK(work_of("ld.global.u32 %r1, [%d2]; st.global.u32 [%d2], %r1; ld.global.u32 %r1, [%d2];").memory_bytes == 256);

@@ -2,7 +2,8 @@
 // Runs the bodies of attention on the host, on the vector units or on tensor cores.
 
 #include "kernels/simt/attention/attention.h"
-#include "kernels/simt/attention/warp_attention_backward.h"
+#include "kernels/simt/attention/warp_key_value_gradient.h"
+#include "kernels/simt/attention/warp_query_gradient.h"
 #include "tests/kernels/simt/host_block.h"
 #include "tests/kernels/simt/stored.h"
 
@@ -27,10 +28,10 @@ struct RunAttention {
   void forward(const simt::AttentionView<S>& of, const AttentionTensors<S>& to) const {
     if (lanes > 0)
       return run_on_host(simt::AttentionForward<S>{to.output, to.sums, to.log_sum_exp, of}, kBlocks, lanes);
-    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
-      run_warps_on_host(
-          simt::WarpAttentionForward<S, kChannels, kDrops>{to.output, to.sums, to.log_sum_exp, of.of_one_width()},
-          blocks, order);
+    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, int kValueChannels, bool kDrops>() {
+      using Body = simt::WarpAttentionForward<S, kChannels, kValueChannels, kDrops>;
+      run_warps_on_host(Body{to.output, to.sums, to.log_sum_exp, of.template with_width<kChannels == kValueChannels>()},
+                        blocks, order);
     });
   }
 
@@ -44,11 +45,11 @@ struct RunAttention {
     if (lanes > 0)
       return run_both.template operator()<simt::AttentionQueryGradient<S>, simt::AttentionKeyValueGradient<S>>(
           of, [&](const auto& body, int own_lanes) { run_on_host(body, kBlocks, own_lanes); }, lanes, 2 * lanes);
-    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, bool kDrops>() {
-      run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kDrops>,
-                                   simt::WarpAttentionKeyValueGradient<S, kChannels, kDrops>>(
-          of.of_one_width(), [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); },
-          blocks, blocks);
+    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, int kValueChannels, bool kDrops>() {
+      run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kValueChannels, kDrops>,
+                                   simt::WarpAttentionKeyValueGradient<S, kChannels, kValueChannels, kDrops>>(
+          of.template with_width<kChannels == kValueChannels>(),
+          [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); }, blocks, blocks);
     });
   }
 };

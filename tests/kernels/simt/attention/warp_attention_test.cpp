@@ -43,12 +43,12 @@ bool same_bits(const std::vector<S>& a, const std::vector<S>& b) {
 
 template <class S>
 void check_warp_attention(const AttentionSize& size) {
-  INFO("s " << size.sequence << " heads " << size.heads << "/" << size.kv_heads << " of " << size.head_size);
+  INFO("s " << size.sequence << " heads " << size.heads << "/" << size.kv_heads << " of " << size.head_size << "/"
+            << size.value_channels());
   const unsigned seed = std::random_device()();
   INFO("seed " << seed);
   const std::int64_t rows = size.batch * size.sequence;
-  const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size;
-  const std::int64_t out = size.heads * size.head_size;
+  const std::int64_t width = size.query_width() + size.key_value_width(), out = size.output_width();
   const std::vector<S> qkv = stored<S>(random_values(rows * width, seed, 2.0F)),
                        doutput = stored<S>(random_values(rows * out, seed + 1));
   const AttentionResult<S> own = on_warps<S>(qkv, doutput, size, 2, WarpOrder::kAscending);
@@ -75,9 +75,9 @@ void check_warp_slice(const AttentionSlice& slice) {
   INFO("tokens " << slice.first << " + " << slice.count << " of " << slice.size.sequence);
   AttentionSize size = slice.size;
   size.sequence = slice.count;
-  const std::int64_t rows = size.batch * slice.count, out = size.heads * size.head_size;
-  const std::int64_t key_width = 2 * size.kv_heads * size.head_size, statistics = rows * size.heads;
-  const std::vector<S> qkv = stored<S>(random_values(rows * (out + key_width), 1, 2.0F));
+  const std::int64_t rows = size.batch * slice.count, out = size.output_width();
+  const std::int64_t key_width = size.key_value_width(), statistics = rows * size.heads;
+  const std::vector<S> qkv = stored<S>(random_values(rows * (size.query_width() + key_width), 1, 2.0F));
   const std::vector<S> doutput = stored<S>(random_values(rows * out, 2));
   Values kept = random_values(size.batch * slice.size.sequence * key_width, 3, 2.0F);
   for (std::int64_t i = 0; i < std::ssize(kept); ++i)
@@ -126,6 +126,17 @@ TEST_CASE_TEMPLATE("GPU attention on tensor cores equals the CPU's in any number
   check_warp_attention<S>({.batch = 2, .sequence = 131, .heads = 1, .kv_heads = 1, .head_size = 72, .window = 5});
 }
 
+TEST_CASE_TEMPLATE("they take heads of up to 256 channels, and those of latent attention with narrower values", S, Bf16,
+                   Fp16) {
+  check_warp_attention<S>({.batch = 1, .sequence = 99, .heads = 2, .kv_heads = 1, .head_size = 256});
+  check_warp_attention<S>({.batch = 1, .sequence = 70, .heads = 1, .kv_heads = 1, .head_size = 136, .window = 33});
+  check_warp_attention<S>(
+      {.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 2, .head_size = 192, .value_size = 128});
+  check_warp_attention<S>(
+      {.batch = 2, .sequence = 67, .heads = 2, .kv_heads = 1, .head_size = 96, .window = 40, .value_size = 64});
+  check_warp_attention<S>({.batch = 1, .sequence = 40, .heads = 1, .kv_heads = 1, .head_size = 24, .value_size = 120});
+}
+
 TEST_CASE_TEMPLATE("they drop the probabilities that the CPU's drop", S, Bf16, Fp16) {
   const AttentionDropout dropout{
       .probability = 0.3, .key = {.seed = 5, .step = 2, .layer = 3}, .first_sample = 7, .first_head = 1};
@@ -133,15 +144,10 @@ TEST_CASE_TEMPLATE("they drop the probabilities that the CPU's drop", S, Bf16, F
       {.batch = 2, .sequence = 135, .heads = 2, .kv_heads = 1, .head_size = 24, .window = 70, .dropout = dropout});
   check_warp_attention<S>(
       {.batch = 1, .sequence = 67, .heads = 1, .kv_heads = 1, .head_size = 128, .dropout = dropout});
-}
-
-TEST_CASE("tensor cores take heads of up to 128 channels in pieces of 16 bytes, without bounds of scores") {
-  CHECK(simt::fits_tensor_cores({.head_size = 64}));
-  CHECK(simt::fits_tensor_cores({.head_size = 8}));
-  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 12}));
-  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 256}));
-  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 64, .softcap = 50}));
-  CHECK_FALSE(simt::fits_tensor_cores({.head_size = 64, .value_size = 32}));
+  check_warp_attention<S>(
+      {.batch = 1, .sequence = 67, .heads = 1, .kv_heads = 1, .head_size = 256, .dropout = dropout});
+  check_warp_attention<S>(
+      {.batch = 1, .sequence = 67, .heads = 2, .kv_heads = 1, .head_size = 192, .dropout = dropout, .value_size = 128});
 }
 
 TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came before as the CPU's do", S, Bf16, Fp16) {
@@ -153,6 +159,9 @@ TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came befo
   windowed.window = 20;  // the first tile of keys is behind all queries
   check_warp_slice<S>({windowed, 111, 39});
   check_warp_slice<S>({{.batch = 1, .sequence = 97, .heads = 2, .kv_heads = 2, .head_size = 72}, 33, 64});
+  check_warp_slice<S>({{.batch = 1, .sequence = 70, .heads = 2, .kv_heads = 1, .head_size = 248}, 33, 37});
+  check_warp_slice<S>(
+      {{.batch = 1, .sequence = 70, .heads = 2, .kv_heads = 1, .head_size = 192, .value_size = 128}, 33, 37});
 }
 
 }  // namespace plumb::test
