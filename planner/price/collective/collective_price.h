@@ -81,8 +81,15 @@ class CollectiveTimes {
   Memo<std::pair<CollectiveKind, GroupPlacement>, NcclTuning> tunings_;
 };
 
-/// Returns the link of the slowest transfer between two pipeline ranks' devices.
-LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,
+/// Devices in a row, numbered over the nodes.
+struct DeviceRange {
+  int first = 0;
+  int count = 1;
+};
+
+/// Returns the link of the slowest transfer between two pipeline ranks' devices: each device of the larger run exchanges
+/// with the one at the same place of the other.
+LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source, const DeviceRange& destination,
                        int devices_per_node);
 
 }}  // namespace plumb::planner

@@ -21,11 +21,12 @@ GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per
   return placement;
 }
 
-GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
+GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int first_device, int devices_per_node) {
   assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
   const int block = grid.tensor * grid.context * grid.data;
-  std::vector<int> ranks = group_ranks(grid, group, pipeline_rank * block);
+  std::vector<int> ranks = group_ranks(grid, group, 0);
   if (ranks.size() == 1) return {};
+  for (int& rank : ranks) rank += first_device;
   // The other groups are the first one, shifted; those that start at one place of a node are placed alike.
   const int first = ranks.front(), stride = ranks[1] - first, span = stride * static_cast<int>(ranks.size());
   std::vector<bool> seen(static_cast<std::size_t>(devices_per_node));

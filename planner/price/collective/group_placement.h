@@ -19,8 +19,8 @@ struct GroupPlacement {
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
 
-/// Returns the worst placed tensor, context or data group among the devices of one pipeline rank: the group with the
-/// most nodes, then with the fewest ranks on a node.
-GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
+/// Returns the worst placed tensor, context or data group among the devices of one pipeline rank, which begin with
+/// `first_device`: the group with the most nodes, then with the fewest ranks on a node.
+GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int first_device, int devices_per_node);
 
 }}  // namespace plumb::planner
