@@ -5,8 +5,10 @@ on meshes of their own.
 usage: partition_command_line_test.py PLUMB
 """
 import json
+import shutil
+import subprocess
 
-from command_line import CommandLineTest, plumb, run_cases
+from command_line import PLUMB, CommandLineTest, plumb, run_cases
 
 
 def varint(number):
@@ -149,6 +151,20 @@ class Partitions(CommandLineTest):
         self.refused(1, "partition", "mixtral-nano", "h100:4", "--meshes", says=["mixtures of experts"])
         self.refused(3, "partition", "llama-3-70b", "h100:4", "--meshes", says=["no stages on all devices fit", "zero=1"])
         self.assertIn("by Alpa's objective", self.done("partition", "gpt2", "h100:4", "--meshes", "--layout", "mbs=4"))
+
+    def test_a_graph_that_tables_cannot_solve_has_a_bound_or_a_solver_s_proof(self):
+        nodes = [{"name": "x", "op": "input", "shape": [64, 256]}, {"name": "n0", "op": "linear", "out": 256}]
+        for i in range(1, 20):  # each sum reads all the sums before it
+            nodes.append({"name": f"l{i}", "op": "linear", "out": 256, "inputs": [f"n{i - 1}"]})
+            nodes.append({"name": f"n{i}", "op": "add", "inputs": [f"l{i}", *(f"n{j}" for j in range(i))]})
+        dense = self.write("dense.json", json.dumps({"name": "dense", "nodes": nodes}))
+        asked = [PLUMB, "partition", str(dense), "h100:4", "--meshes", "--layout", "mbs=4", "--groups", "1"]
+        alone = subprocess.run(asked, capture_output=True, text=True, timeout=300, env={"PATH": str(self.folder)})
+        self.assertRegex(alone.stderr, "stage 0: another sharding may be [0-9.]+ % cheaper at most; with the package coinor-cbc")
+        if not any(shutil.which(solver) for solver in ("cbc", "highs", "glpsol")):
+            self.skipTest("no solver of integer programs is installed")
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=300).stderr
+        self.assertRegex(said, "no sharding is cheaper, by (cbc|highs|glpsol)|as far as (cbc|highs|glpsol) has proved in 60 s")
 
     def test_an_unequal_split_of_a_network_trains(self):
         plan = self.folder / "plan.json"

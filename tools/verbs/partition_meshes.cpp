@@ -165,7 +165,7 @@ AskedGraph asked_graph(const PartitionArguments& arguments) {
 /// Returns how good a sharding is, and who says so.
 std::string proof_text(const GraphSharding& sharding) {
   if (sharding.exact) return fmt::format("no sharding is cheaper, by {}", sharding.method);
-  const double gap = 100 * (1 - sharding.bound / sharding.cost);
+  const double gap = std::max(0.0, 100 * (1 - sharding.bound / sharding.cost));  // never "-0.0"
   if (sharding.method == "elimination")
     return fmt::format(
         "another sharding may be {:.1f} % cheaper at most; with the package coinor-cbc or glpk-utils it may be solved "
