@@ -52,7 +52,8 @@ void add_partition(CLI::App& app, Chosen& chosen) {
                  "stages have meshes of their own (Alpa); each node of a layer graph is sharded over its stage's, and "
                  "in a plan (-o) by the batch");
   verb->add_option("--groups", arguments->groups,
-                   "with --meshes: groups of layers that stages are made of, at most (default: 12, of a long graph 6)")
+                   "with --meshes: groups of layers that stages are made of, at most (default: 48 of a transformer, 12 "
+                   "of a graph, 6 of a long one)")
       ->transform(count_of<int>(1));
   verb->add_option("-o,--output", arguments->output, "write the stages as a plan, which the other verbs take");
   add_json(verb, arguments->json);

@@ -53,7 +53,7 @@ struct AskedPartition {
 
 /// Returns the model on stages with meshes of their own.
 AskedPartition plan_on_meshes(const PartitionArguments& arguments) {
-  constexpr int kUsualGroups = 12;
+  constexpr int kGroupsOfLayers = 48, kGroupsOfNodes = 12;  // layers that are alike are priced once
   QuestionArguments question = arguments.question;
   AskedPartition asked{.plan = {.model = model_input(question.model), .cluster = cluster_input(question.cluster)}};
   Plan& plan = asked.plan;
@@ -61,7 +61,8 @@ AskedPartition plan_on_meshes(const PartitionArguments& arguments) {
   if (question.global_batch == 0) question.global_batch = plan.layout.microbatch * kMeshMicrobatches;
   const TrainingSpec training = training_input(question, plan.model, plan.cluster);
   Pricing pricing(plan.model, plan.cluster, training, assumable_stacks(question));
-  asked.meshes = mesh_partition(pricing, plan.layout, arguments.groups > 0 ? arguments.groups : kUsualGroups);
+  const int usual = pricing.graph() == nullptr ? kGroupsOfLayers : kGroupsOfNodes;
+  asked.meshes = mesh_partition(pricing, plan.layout, arguments.groups > 0 ? arguments.groups : usual);
   if (asked.meshes)
     plan.layout = asked.meshes->layout;
   else
