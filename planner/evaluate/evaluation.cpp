@@ -78,6 +78,12 @@ Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced,
     network.reset();
     result.why_private = "links of several sites are not shared: every transfer has its links to itself";
   }
+  if (network && !layout.meshes.empty()) {
+    if (!is_plain(*network))
+      throw SpecError("faults and topologies are those of ranks that are alike: give a layout without meshes");
+    network.reset();
+    result.why_private = "links of meshes of different shape are not shared: every transfer has its links to itself";
+  }
   NetworkSpec whole;
   std::optional<SharedNetwork> shared;
   if (network && network->topology) {
@@ -100,8 +106,8 @@ Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced,
 }
 
 Evaluation evaluate(Pricing& pricing, const Layout& layout, PricedLayout priced, const EvaluationOptions& options) {
-  const bool only_sums = !options.simulation.record_timeline && is_long_run(pricing.training(), layout) &&
-                         (!options.network || is_plain(*options.network));
+  const bool only_sums = layout.meshes.empty() && !options.simulation.record_timeline &&
+                         is_long_run(pricing.training(), layout) && (!options.network || is_plain(*options.network));
   if (only_sums) return evaluate_sums(pricing, layout, std::move(priced), options.simulation.sends);
   EvaluationOptions trusted = options;
   trusted.simulation.validate = false;  // an order of the catalogue is valid, and lowering keeps it so

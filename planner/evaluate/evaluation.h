@@ -36,6 +36,7 @@ struct EvaluationOptions {
   SimulationOptions simulation;
   std::optional<NetworkOptions> network;  ///< nothing: each transfer has its links to itself, which is quicker
   Receives receives = Receives::kEarly;
+  std::optional<ReshardingKind> resharding;  ///< between meshes of different shape; nothing: the fastest of each two
 };
 
 /// Simulates the layout in `order`: order_of(), or a schedule of the user's own with layout.pipeline ranks. An

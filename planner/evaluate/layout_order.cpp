@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "planner/evaluate/host_offload.h"
+#include "planner/spec/rank_layout.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 
@@ -40,7 +41,7 @@ Schedule short_order_of(const TrainingSpec& training, const Layout& layout) {
 
 Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets, Receives receives) {
   return lower(order, {.offload = layout.offload.activations ? std::optional(kKeptActivations) : std::nullopt,
-                       .data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero, .buckets = buckets},
+                       .data = {.enabled = has_replicas(layout), .zero = layout.zero, .buckets = buckets},
                        .receives = receives});
 }
 

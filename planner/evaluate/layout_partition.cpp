@@ -48,7 +48,8 @@ Partition layout_partition(Pricing& pricing, const Layout& layout, const Schedul
 }
 
 Partition balanced_split(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages) {
-  if (site_count(pricing.cluster()) > 1) return {.split = fastest_split(stage_chain(pricing, layout, stages))};
+  if (site_count(pricing.cluster()) > 1 || !layout.meshes.empty())
+    return {.split = fastest_split(stage_chain(pricing, layout, stages))};
   const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, pricing.placements(layout).inner.front());
   // The other layers decide where each stage rebuilds as many.
   const Recompute weighed = layout.recompute_layers > 0 ? Recompute::kNone : layout.recompute;

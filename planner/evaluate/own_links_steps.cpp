@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "planner/evaluate/layout_order.h"
+#include "planner/spec/rank_layout.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -33,7 +34,7 @@ TimedStep OwnLinksSteps::of(const Layout& layout, const PricedLayout& priced) {
 std::shared_ptr<RepeatingTimes> OwnLinksSteps::order_of(const Layout& layout, const std::vector<int>& buckets) {
   OrderKey key{layout.schedule,
                {layout.pipeline, layout.chunks, layout.group, microbatches_of(training_, layout), layout.zero,
-                layout.data * layout.context > 1 ? 1 : 0, layout.offload.activations ? 1 : 0},
+                has_replicas(layout) ? 1 : 0, layout.offload.activations ? 1 : 0},
                buckets};
   const std::lock_guard searching(mutex_);
   if (const auto known = orders_.find(key); known != orders_.end()) return known->second;

@@ -7,6 +7,7 @@
 #include "kernels/layer.h"
 #include "planner/evaluate/stage_passes.h"
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/rank_layout.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -208,10 +209,10 @@ double PlayedMemory::reserved_share() const {
 std::vector<PlayedMemory> played_memory(const TrainingSpec& training, const Evaluation& evaluation,
                                         CachingAllocator::Segments segments) {
   const Schedule& schedule = evaluation.lowered;
-  const LayerWork work = work_of(training, evaluation.layout);
   const std::int64_t element_bytes = bytes_per_element(training.precision);
   std::vector<StageLife> stages;
   for (const StagePlace& place : schedule.stages) {
+    const LayerWork work = work_of(training, layout_of_rank(evaluation.layout, place.rank));
     const std::vector<Layer>& layers = evaluation.layers[static_cast<std::size_t>(place.model_part)];
     const std::vector<Recompute> recomputed = recomputation_by_layer(evaluation.layout, layers);
     StageLife stage;

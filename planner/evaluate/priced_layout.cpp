@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "planner/evaluate/graph_stages.h"
+#include "planner/evaluate/handovers.h"
 #include "planner/evaluate/layout_partition.h"
 #include "planner/evaluate/stage_price.h"
 #include "planner/spec/cluster_sites.h"
+#include "planner/spec/rank_layout.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -28,21 +31,27 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   Partition partition = layout_partition(pricing, layout, schedule, order.parts);
   PricedLayout priced{.split = std::move(partition.split), .notes = std::move(partition.notes)};
   const ClusterSpec& cluster = pricing.cluster();
-  std::vector<StagePricer> sites;
-  for (int site = 0; site < site_count(cluster); ++site)
-    sites.emplace_back(pricing.on_site(site), layout, schedule, order, priced.split);
-  const auto site_of = [&](const StagePlace& stage) { return site_of_rank(cluster, layout, stage.rank); };
+  const bool alike = layout.meshes.empty();
+  std::vector<Layout> layouts;  // [pipeline rank]
+  for (int rank = 0; !alike && rank < layout.pipeline; ++rank) layouts.push_back(layout_of_rank(layout, rank));
+  std::vector<StagePricer> pricers;  // [site], or [pipeline rank] where each has a layout of its own
+  for (int site = 0; alike && site < site_count(cluster); ++site)
+    pricers.emplace_back(pricing.on_site(site), layout, schedule, order, priced.split);
+  for (const Layout& of_rank : layouts) pricers.emplace_back(pricing, of_rank, schedule, order, priced.split);
+  const auto pricer_of = [&](const StagePlace& stage) {
+    return alike ? site_of_rank(cluster, layout, stage.rank) : stage.rank;
+  };
   std::vector<const StagePlace*> kinds;
   priced.kind_of_stage.reserve(schedule.stages.size());
   constexpr std::size_t kUsualKinds = 8;  // ends, and stages on ranks whose groups are placed differently
   priced.kinds.stages.reserve(std::min(kUsualKinds, schedule.stages.size()));
   for (const StagePlace& stage : schedule.stages) {
-    const int site = site_of(stage);
-    StagePricer& pricer = sites[static_cast<std::size_t>(site)];
-    const auto twin =
-        std::ranges::find_if(
-            kinds, [&](const StagePlace* other) { return site_of(*other) == site && pricer.alike(stage, *other); }) -
-        kinds.begin();
+    const int which = pricer_of(stage);
+    StagePricer& pricer = pricers[static_cast<std::size_t>(which)];
+    const auto is_twin = [&](const StagePlace* other) {
+      return alike && pricer_of(*other) == which && pricer.alike(stage, *other);
+    };
+    const auto twin = std::ranges::find_if(kinds, is_twin) - kinds.begin();
     priced.kind_of_stage.push_back(static_cast<int>(twin));
     if (twin < std::ssize(kinds)) continue;
     kinds.push_back(&stage);
@@ -54,7 +63,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   priced.links.reserve(order.hops.size());
   for (const auto& [source, destination] : order.hops)
     priced.links.push_back({source, destination, pricing.hop(layout, source, destination)});
-  return priced;
+  return alike ? priced : with_handovers(pricing, layout, schedule, std::move(priced), std::nullopt);
 }
 
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {

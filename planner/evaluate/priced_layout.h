@@ -19,12 +19,16 @@
 //                    first sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
 // them. Links follow the placement of the pipeline ranks' devices.
+//
+// Each stage is priced by the layout of its rank if the pipeline ranks are meshes of different shape
+// (spec/rank_layout.h). Messages between them are reshardings (evaluate/handovers.h).
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "planner/evaluate/stage_order.h"
+#include "planner/price/collective/resharding.h"
 #include "planner/price/pricing.h"
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
@@ -38,12 +42,21 @@ struct StageLink {
   LinkCost cost;
 };
 
+/// The message of a micro-batch between two pipeline ranks whose meshes differ (evaluate/handovers.h).
+struct Handover {
+  int source = 0;
+  int destination = 0;
+  std::int64_t bytes = 0;  ///< the size of the tensor
+  ReshardingPrice chosen;
+};
+
 struct PricedLayout {
-  CostTable kinds;                 ///< a row for each kind of stage
-  std::vector<int> kind_of_stage;  ///< [stage]
-  std::vector<StageLink> links;    ///< of the hops
-  std::vector<int> split;          ///< [model part] transformer layers, or nodes of a graph
-  std::vector<int> buckets;        ///< [kind] gradient buckets; empty: none is reduced inside a backward
+  CostTable kinds;                  ///< a row for each kind of stage
+  std::vector<int> kind_of_stage;   ///< [stage]
+  std::vector<StageLink> links;     ///< of the hops
+  std::vector<Handover> handovers;  ///< where pipeline ranks are meshes of different shape
+  std::vector<int> split;           ///< [model part] transformer layers, or nodes of a graph
+  std::vector<int> buckets;         ///< [kind] gradient buckets; empty: none is reduced inside a backward
   std::vector<std::int64_t> host_optimizer_bytes;  ///< [kind] of one device, where the optimizer is offloaded
   std::vector<std::string> notes;                  ///< about the split
 };

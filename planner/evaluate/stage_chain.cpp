@@ -10,6 +10,7 @@
 #include "planner/partition/balanced_partition.h"
 #include "planner/price/memory/graph_memory.h"
 #include "planner/spec/cluster_sites.h"
+#include "planner/spec/rank_layout.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -52,7 +53,8 @@ std::vector<Value> with_ends(const std::vector<Value>& layers) {
 }
 
 /// [node] its time for a micro-batch on a pipeline rank, whose site's prices these are.
-std::vector<Seconds> node_seconds(Pricing& site, const Layout& layout, int rank) {
+std::vector<Seconds> node_seconds(Pricing& site, const Layout& whole, int rank) {
+  const Layout layout = layout_of_rank(whole, rank);
   const std::vector<LayerPrice>& prices =
       site.layer_prices(layout, site.placements(layout).inner[static_cast<std::size_t>(rank)]);
   const GraphTables* graph = site.graph();
@@ -104,7 +106,7 @@ ChainLimits limits_of(Pricing& pricing, const Layout& layout, const std::vector<
     const DeviceSpec& device = device_of_rank(pricing.cluster(), layout, rank);
     limits.bytes.push_back(static_cast<double>(device.memory_bytes - device.reserved_bytes) /
                            (1 + pricing.memory_headroom(layout)) / layout.chunks);
-    if (site_count(pricing.cluster()) == 1) continue;
+    if (site_count(pricing.cluster()) == 1 && layout.meshes.empty()) continue;
     Pricing& site = pricing.on_site(site_of_rank(pricing.cluster(), layout, rank));
     limits.slowness.push_back(sum(node_seconds(site, layout, rank)) / sum(first));
   }
@@ -113,6 +115,7 @@ ChainLimits limits_of(Pricing& pricing, const Layout& layout, const std::vector<
         ranks[part] == ranks[part + 1] ? LinkCost{} : pricing.hop(layout, ranks[part], ranks[part + 1]);
     limits.bytes_per_second.push_back(link.bytes_per_second);
   }
+  if (!layout.meshes.empty()) limits.bytes.clear();  // what a node holds differs from rank to rank
   return limits;
 }
 

@@ -18,7 +18,8 @@ struct StageChain {
   ChainLimits limits;  ///< of the stages
 };
 
-/// Memory counts the micro-batches in flight under 1F1B, and all of them under GPipe.
+/// Memory counts the micro-batches in flight under 1F1B, and all of them under GPipe. Ranks that are meshes of different
+/// shape differ in speed, and their memory is not limited here.
 StageChain stage_chain(Pricing& pricing, const Layout& layout, const std::vector<StagePlace>& stages);
 
 /// Returns [model part] nodes: the split whose slowest stage is fastest among those that fit the devices, or among all

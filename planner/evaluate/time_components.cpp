@@ -8,6 +8,7 @@
 #include "planner/price/framework/kernel_time.h"
 #include "planner/price/framework/layer_ops.h"
 #include "planner/price/memory/stage_memory.h"
+#include "planner/spec/rank_layout.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -75,7 +76,6 @@ TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluat
   TimeComponents sum{};
   const auto microbatches = static_cast<double>(microbatches_of(pricing.training(), layout));
   const bool told_apart = pricing.stack_of(layout) != nullptr;
-  const LayerWork work = work_of(pricing.training(), layout);
   for (std::size_t part = 0; part < evaluation.layers.size(); ++part) {
     const StageCosts& costs = evaluation.costs.stages[part];
     const TimeComponent compute = told_apart ? TimeComponent::kHost : TimeComponent::kGemm;
@@ -85,6 +85,9 @@ TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluat
     add_segments(sum, costs, Op::kUnshard, compute, 1);
     add_segments(sum, costs, Op::kOptimizerStep, TimeComponent::kOptimizer, 1);
     if (!told_apart) continue;
+    const Layout of_rank =
+        layout.meshes.empty() ? layout : layout_of_rank(layout, evaluation.lowered.stages[part].rank);
+    const LayerWork work = work_of(pricing.training(), of_rank);
     const std::vector<Recompute> recomputed = recomputation_by_layer(layout, evaluation.layers[part]);
     std::vector<std::tuple<Layer, Recompute, TimeComponents>> known;
     for (std::size_t index = 0; index < recomputed.size(); ++index) {
@@ -94,7 +97,7 @@ TimeComponents time_components(const Pricing& pricing, const Evaluation& evaluat
         return std::get<Layer>(entry) == layer && std::get<Recompute>(entry) == recompute;
       });
       if (found == known.end())
-        found = known.insert(found, {layer, recompute, layer_components(pricing, layout, layer, work, recompute)});
+        found = known.insert(found, {layer, recompute, layer_components(pricing, of_rank, layer, work, recompute)});
       const TimeComponents& components = std::get<TimeComponents>(*found);
       for (std::size_t i = 0; i < sum.size(); ++i) {
         sum[i] += microbatches * components[i];

@@ -11,6 +11,7 @@
 #include "planner/price/layer/model_flops.h"
 #include "planner/price/mtp_modules.h"
 #include "planner/spec/cluster_sites.h"
+#include "planner/spec/rank_layout.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -121,38 +122,58 @@ LinkCost Pricing::hop(const Layout& layout, int source_rank, int destination_ran
   const int to = site_of_rank(whole_cluster_, layout, destination_rank);
   if (from != to) return site_link(whole_cluster_, from, to, layout.data * layout.tensor * layout.context);
   const Pricing& site = sites_.empty() ? *this : *sites_[static_cast<std::size_t>(from)];
-  return pipeline_link(site.collectives_, grid_of(layout), source_rank, destination_rank,
+  const ProcessGrid grid = grid_of(layout);
+  const auto run_of = [&](int rank) {
+    const int first = devices_before(layout, rank), count = devices_of_rank(layout, rank);
+    if (grid.together == 0) return DeviceRange{.first = first, .count = count};
+    return DeviceRange{.first = device_of(grid, first),
+                       .count = count,
+                       .together = grid.together,
+                       .stride = grid.together * grid.pipeline};
+  };
+  return pipeline_link(site.collectives_, run_of(source_rank), run_of(destination_rank),
                        site.cluster_.devices_per_node);
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {
-  return placements_.of({layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert,
-                         layout.expert_tensor, layout.shard, static_cast<int>(layout.order)},
+  const bool alike = layout.meshes.empty();  // otherwise the meshes say it, whichever rank's layout this is
+  const int tensor = alike ? layout.tensor : 0, data = alike ? layout.data : 0;
+  return placements_.of({{tensor, layout.context, data, layout.pipeline, layout.expert, layout.expert_tensor,
+                          layout.shard, static_cast<int>(layout.order)},
+                         layout.meshes},
                         [&] { return placements_of(layout); });
 }
 
 Pricing::Placements Pricing::placements_of(const Layout& layout) const {
   Placements placements;
-  const ProcessGrid grid = grid_of(layout), experts = expert_grid_of(layout);
-  const int block = grid.tensor * grid.context * grid.data, node = cluster_.devices_per_node;
-  // Pipeline ranks after which devices stand at the same places.
-  const int period = grid.together > 0 ? grid.pipeline : node / std::gcd(block, node);
-  for (int rank = 0; rank < grid.pipeline; ++rank) {
+  const int node = cluster_.devices_per_node;
+  // Pipeline ranks after which devices of equal ranks stand at the same places.
+  const bool alike = layout.meshes.empty() && layout.order == RankOrder::kStagesApart;
+  const int period = alike ? node / std::gcd(devices_of_rank(layout, 0), node) : layout.pipeline;
+  for (int rank = 0; rank < layout.pipeline; ++rank) {
     if (rank >= period) {
       placements.inner.push_back(placements.inner[rank - period]);
       placements.replicas.push_back(placements.replicas[rank - period]);
       placements.expert_replicas.push_back(placements.expert_replicas[rank - period]);
       continue;
     }
-    const auto worst = [&](const ProcessGrid& ranks, Group group) { return worst_placement(ranks, group, rank, node); };
+    Layout of_rank = layout;
+    of_rank.data = mesh_of_rank(layout, rank).data;
+    of_rank.tensor = mesh_of_rank(layout, rank).tensor;
+    const ProcessGrid grid = grid_of(of_rank), experts = expert_grid_of(of_rank);
+    const int first = devices_before(layout, rank);
+    const auto worst = [&](const ProcessGrid& ranks, Group group) {
+      return ranks.together > 0 ? worst_placement_apart(ranks, group, rank, node)
+                                : worst_placement(ranks, group, first, node);
+    };
     placements.inner.push_back({.tensor = worst(grid, Group::kTensor),
                                 .context = worst(grid, Group::kContext),
                                 .expert = worst(experts, Group::kContext)});
     const auto replicas = [&](const ProcessGrid& ranks) {
       return ReplicaGroups{.sharers = worst(ranks, Group::kContext), .copies = worst(ranks, Group::kData)};
     };
-    placements.replicas.push_back(replicas(replica_grid_of(layout)));
-    placements.expert_replicas.push_back(replicas(expert_replica_grid_of(layout)));
+    placements.replicas.push_back(replicas(replica_grid_of(of_rank)));
+    placements.expert_replicas.push_back(replicas(expert_replica_grid_of(of_rank)));
   }
   return placements;
 }

@@ -182,7 +182,7 @@ class Pricing {
   CollectivePrices collectives_;
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  Memo<std::array<int, 8>, Placements> placements_;  ///< [degrees]
+  Memo<std::pair<std::array<int, 8>, std::vector<RankMesh>>, Placements> placements_;  ///< [degrees, meshes]
   Memo<std::pair<int, std::array<std::int64_t, 17>>, std::vector<LayerPrice>>
       layer_prices_;  ///< [stack; work, groups, recomputation, context kind]
   Memo<std::pair<int, std::array<std::int64_t, 6>>, std::vector<LayerState>>

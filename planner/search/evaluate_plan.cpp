@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/evaluate/handovers.h"
 #include "planner/evaluate/host_offload.h"
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
@@ -24,6 +25,9 @@ std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
 /// Returns why the layout does not fit devices and hosts; empty if it does.
 std::string why_too_large(Pricing& pricing, const Plan& plan, const Evaluation& evaluation) {
   if (const auto shortfall = memory_shortfall(evaluation.simulation.peak_memory_bytes, plan.cluster, plan.layout)) {
+    if (!plan.layout.meshes.empty())
+      return fmt::format("{}: {}; give that rank a larger mesh or fewer layers, recompute=full or a smaller mbs",
+                         to_text(plan.layout), to_text(*shortfall));
     FitAdvisor advisor(pricing, {});
     return fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
   }
@@ -54,6 +58,7 @@ Evaluation evaluate(Pricing& pricing, const Plan& plan, std::optional<PricedLayo
   if (auto told = evaluation_of_conflict(plan)) return std::move(*told);
   const Schedule order = plan.order ? order_of(plan) : short_order_of(plan.training, plan.layout);
   if (!priced) priced = price_layout(pricing, plan.layout, order);
+  if (options.resharding) priced = with_handovers(pricing, plan.layout, order, std::move(*priced), options.resharding);
   Evaluation result = plan.order ? evaluate(pricing, plan.layout, std::move(*priced), order, options)
                                  : evaluate(pricing, plan.layout, std::move(*priced), options);
   result.infeasible = why_too_large(pricing, plan, result);

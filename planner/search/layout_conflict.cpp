@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "planner/search/mesh_conflict.h"
 #include "planner/spec/cluster_sites.h"
+#include "planner/spec/rank_layout.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/limits.h"
 
@@ -72,6 +74,15 @@ std::optional<std::string> graph_conflict(const ModelSpec& model, const Training
   if (std::ranges::find(layout.split, 0) != layout.split.end()) {
     return "the split gives a stage no nodes of the graph: give each one or more";
   }
+  return std::nullopt;
+}
+
+/// Returns the first conflict of the layouts of the pipeline ranks.
+template <class Conflict>
+std::optional<std::string> conflict_of_ranks(const Layout& layout, const Conflict& conflict_of) {
+  if (layout.meshes.empty()) return conflict_of(layout);
+  for (int rank = 0; rank < layout.pipeline; ++rank)
+    if (auto conflict = conflict_of(layout_of_rank(layout, rank))) return conflict;
   return std::nullopt;
 }
 
@@ -244,22 +255,28 @@ bool enters_at_both_ends(std::string_view schedule) {
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training,
                                            const ClusterSpec& cluster, const Layout& layout) {
+  if (!layout.meshes.empty() && site_count(cluster) > 1)
+    return "meshes of different shape lie on one site: give a cluster of equal devices";
   if (auto conflict = layout_conflict(model, training, cluster.devices, layout)) return conflict;
   return site_conflict(cluster, layout);
 }
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
                                            const Layout& layout) {
-  const std::int64_t degrees = std::int64_t{layout.data} * layout.tensor * layout.pipeline * layout.context;
-  if (degrees != devices) {
+  if (auto conflict = mesh_conflict(model, devices, layout)) return conflict;
+  if (const std::int64_t degrees = devices_of(layout); degrees != devices) {
     const std::string context = layout.context > 1 ? fmt::format(" times cp={}", layout.context) : "";
     return fmt::format("dp={} times tp={} times pp={}{} is {}, not the {} devices: let the product be {}", layout.data,
                        layout.tensor, layout.pipeline, context, degrees, devices, devices);
   }
-  if (auto conflict = graph_conflict(model, training, layout)) return conflict;
+  const auto in_graph = [&](const Layout& of_rank) { return graph_conflict(model, training, of_rank); };
+  if (auto conflict = conflict_of_ranks(layout, in_graph)) return conflict;
   if (auto conflict = context_conflict(model, training, layout)) return conflict;
   if (auto conflict = expert_conflict(model, training, layout)) return conflict;
-  if (auto conflict = model.graph ? std::nullopt : tensor_conflict(model, training, layout)) return conflict;
+  const auto in_tensors = [&](const Layout& of_rank) {
+    return model.graph ? std::nullopt : tensor_conflict(model, training, of_rank);
+  };
+  if (auto conflict = conflict_of_ranks(layout, in_tensors)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
   if (auto conflict = shard_conflict(training, layout)) return conflict;
   if (auto conflict = order_conflict(training, layout)) return conflict;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/search/named_meshes.h"
 #include "planner/search/other_values.h"
 #include "planner/search/ranking.h"
 
@@ -103,6 +104,7 @@ SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
 
 SearchResult search_layouts(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
                             const std::optional<Schedule>& order) {
+  if (names_meshes(space)) return named_meshes(pricing, space, options, order);
   SearchResult result = search_space(pricing, space, options, order);
   const bool may_fit = !result.ranked.empty() || result.limited;
   const bool too_large = result.counts.too_large + result.counts.cores_too_large > 0;

@@ -6,6 +6,7 @@
 
 #include "planner/partition/chain_partition.h"
 #include "planner/price/layer/graph_price.h"
+#include "planner/shard/mesh_sizes.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
@@ -13,6 +14,10 @@
 
 namespace plumb { inline namespace planner {
 namespace {
+
+/// Entries of a table while the stages of a graph are searched that no tables solve exactly. The stages of the answer
+/// have larger ones.
+constexpr std::size_t kEntriesOfDenseGraph = std::size_t{1} << 12;
 
 /// Returns the first node of each use of a block, and of each node outside blocks, and the end.
 std::vector<int> unit_starts(const std::vector<GraphNode>& nodes) {
@@ -51,17 +56,6 @@ std::array<GroupPlacement, 2> groups_of(int outer, int inner, int devices_per_no
   for (int i = 0; i < outer; ++i) ranks[0].push_back(i * inner);
   for (int i = 0; i < inner; ++i) ranks[1].push_back(i);
   return {placement_of(ranks[0], devices_per_node), placement_of(ranks[1], devices_per_node)};
-}
-
-/// Returns the numbers of devices that a stage may have: powers of two within a node, and whole nodes.
-std::vector<int> mesh_sizes(const ClusterSpec& cluster) {
-  std::vector<int> sizes;
-  for (int devices = 1; devices < std::min(cluster.devices_per_node, cluster.devices); devices *= 2)
-    sizes.push_back(devices);
-  for (int devices = std::min(cluster.devices_per_node, cluster.devices); devices <= cluster.devices;
-       devices += cluster.devices_per_node)
-    sizes.push_back(devices);
-  return sizes;
 }
 
 /// The link between two stages of one site: between nodes where there are several.
@@ -131,39 +125,68 @@ const PipelinePlanner::Priced& PipelinePlanner::priced(int begin, int end, int m
   return found->second;
 }
 
-PipelinePlanner::Priced PipelinePlanner::kept(int begin, int end, int mesh) {
-  Pricing& pricing = *sites_[meshes_[mesh].site].pricing;
+ShardingQuestion PipelinePlanner::question_of(int begin, int end, int mesh) {
   ShardingQuestion asked{.begin = first_[begin],
                          .end = first_[end],
                          .mesh = meshes_[mesh].groups,
                          .samples = question_.samples,
-                         .microbatches = question_.microbatches,
-                         .solver = question_.solver};
+                         .microbatches = question_.microbatches};
   if (meshes_[mesh].memory_price > 0) {
     const Priced& free = priced(begin, end, meshes_[mesh].free);
-    if (fits_always(free.cost, meshes_[mesh].site) || free.sharding.parameters == 0) return {};
     asked.seconds_per_parameter =
         meshes_[mesh].memory_price * free.cost.seconds / static_cast<double>(free.sharding.parameters);
   }
-  Priced priced{.cost = {}, .sharding = cheapest_sharding(pricing, asked)};
+  return asked;
+}
+
+/// Returns the cost of a stage; if it rebuilds, each cluster keeps its input and its forward runs again.
+MeshCost PipelinePlanner::cost_of(const GraphSharding& sharding, int begin, int end, int mesh) const {
+  Pricing& pricing = *sites_[meshes_[mesh].site].pricing;
   const KernelPrices& kernels = pricing.kernels();
-  const std::int64_t state = (kernels.element_bytes + kernels.gradient_bytes) * priced.sharding.parameters +
-                             optimizer_bytes_per_parameter(pricing.training()) * priced.sharding.optimized;
-  priced.cost = {.seconds = priced.sharding.cost.count(),
-                 .state_bytes = static_cast<double>(state),
-                 .in_flight_bytes = static_cast<double>(kernels.element_bytes * priced.sharding.kept_elements)};
+  const std::int64_t state = (kernels.element_bytes + kernels.gradient_bytes) * sharding.parameters +
+                             optimizer_bytes_per_parameter(pricing.training()) * sharding.optimized;
+  MeshCost cost{.seconds = sharding.cost.count(),
+                .state_bytes = static_cast<double>(state),
+                .in_flight_bytes = static_cast<double>(kernels.element_bytes * sharding.kept_elements)};
+  if (!meshes_[mesh].rebuilds) return cost;
+  cost.seconds += sharding.forward.count();
+  cost.state_bytes += cost.in_flight_bytes / (end - begin);  // of the cluster that is rebuilt
+  cost.in_flight_bytes = 0;
+  for (int cluster = begin; cluster < end; ++cluster)
+    cost.in_flight_bytes += input_bytes(pricing, sharding, begin, cluster);
+  return cost;
+}
+
+PipelinePlanner::Priced PipelinePlanner::kept(int begin, int end, int mesh) {
+  if (meshes_[mesh].memory_price > 0) {
+    const Priced& free = priced(begin, end, meshes_[mesh].free);
+    if (fits_always(free.cost, meshes_[mesh].site) || free.sharding.parameters == 0) return {};
+  }
+  ShardingQuestion asked = question_of(begin, end, mesh);
+  asked.most_entries = most_entries_;
+  Priced priced{.cost = {}, .sharding = cheapest_sharding(*sites_[meshes_[mesh].site].pricing, asked)};
+  if (!priced.sharding.exact) most_entries_ = kEntriesOfDenseGraph;
+  priced.cost = cost_of(priced.sharding, begin, end, mesh);
   return priced;
 }
 
 PipelinePlanner::Priced PipelinePlanner::rebuilt(int begin, int end, int mesh) {
   Priced priced = this->priced(begin, end, meshes_[mesh].keeping);
   if (priced.sharding.nodes.empty() || fits_always(priced.cost, meshes_[mesh].site)) return {};
-  priced.cost.seconds += priced.sharding.forward.count();
-  priced.cost.state_bytes += priced.cost.in_flight_bytes / (end - begin);  // of the cluster that is rebuilt
-  priced.cost.in_flight_bytes = 0;
-  for (int cluster = begin; cluster < end; ++cluster)
-    priced.cost.in_flight_bytes += input_bytes(*sites_[meshes_[mesh].site].pricing, priced.sharding, begin, cluster);
+  priced.cost = cost_of(priced.sharding, begin, end, mesh);
   return priced;
+}
+
+/// Returns a stage of the answer with its sharding by larger tables and by the solver, if that fits and is no dearer.
+PipelinePlanner::Priced PipelinePlanner::proved(const PipelineStage& stage, double bytes, int in_flight) {
+  const Priced found = priced(stage.begin, stage.end, stage.mesh);
+  if (found.sharding.exact) return found;
+  ShardingQuestion asked = question_of(stage.begin, stage.end, stage.mesh);
+  asked.solver = question_.solver;
+  Priced proved{.cost = {}, .sharding = cheapest_sharding(*sites_[meshes_[stage.mesh].site].pricing, asked)};
+  proved.cost = cost_of(proved.sharding, stage.begin, stage.end, stage.mesh);
+  const bool fits = proved.cost.state_bytes + in_flight * proved.cost.in_flight_bytes <= bytes;
+  return fits && proved.cost.seconds <= found.cost.seconds ? proved : found;
 }
 
 /// Returns true if a stage fits with every stage of the longest pipeline behind it: then no memory need be saved.
@@ -212,30 +235,34 @@ MeshPipelineProblem PipelinePlanner::problem() {
   return problem;
 }
 
-GraphPipeline PipelinePlanner::planned(const MeshPipelineProblem& asked, const MeshPipeline& found) {
-  GraphPipeline pipeline{
-      .objective = Seconds{found.seconds}, .slowest = Seconds{found.slowest}, .clusters = clusters()};
+GraphPipeline PipelinePlanner::planned(const MeshPipelineProblem& asked, MeshPipeline found) {
+  GraphPipeline pipeline{.clusters = clusters()};
   for (std::size_t i = 0; i < found.stages.size(); ++i) {
-    const PipelineStage& stage = found.stages[i];
+    PipelineStage& stage = found.stages[i];
     const Mesh& mesh = meshes_[stage.mesh];
     const int in_flight = asked.in_flight(static_cast<int>(found.stages.size() - i));
+    Priced proved = this->proved(stage, asked.bytes[mesh.site], in_flight);
+    stage.cost = proved.cost;
     pipeline.stages.push_back({.begin = first_[stage.begin],
                                .end = first_[stage.end],
                                .site = mesh.site,
                                .mesh = mesh.groups,
                                .devices = mesh.devices,
-                               .sharding = priced(stage.begin, stage.end, stage.mesh).sharding,
+                               .sharding = std::move(proved.sharding),
                                .rebuilds = mesh.rebuilds,
                                .peak_bytes = stage.cost.state_bytes + in_flight * stage.cost.in_flight_bytes});
   }
+  const MeshPipeline timed = pipeline_of(asked, std::move(found.stages));
+  pipeline.objective = Seconds{timed.seconds};
+  pipeline.slowest = Seconds{timed.slowest};
   return pipeline;
 }
 
 std::optional<GraphPipeline> PipelinePlanner::fastest() {
   const MeshPipelineProblem asked = problem();
-  const std::optional<MeshPipeline> found = fastest_pipeline(asked);
+  std::optional<MeshPipeline> found = fastest_pipeline(asked);
   if (!found) return std::nullopt;
-  return planned(asked, *found);
+  return planned(asked, *std::move(found));
 }
 
 std::optional<GraphPipeline> PipelinePlanner::of_stages(const std::vector<NamedStage>& stages) {

@@ -30,7 +30,7 @@ struct PipelineQuestion {
   int clusters = 12;              ///< of nodes, at most
   LinkCost between;               ///< of two sites
   bool uses_all_devices = false;
-  IntegerSolver solver = {};  ///< see ShardingQuestion
+  IntegerSolver solver = {};  ///< asked about the stages of the answer where their sharding is not exact
 };
 
 struct StagePlan {
@@ -85,6 +85,8 @@ class PipelinePlanner {
 
   int kind_of(int begin, int end);
   const Priced& priced(int begin, int end, int mesh);
+  ShardingQuestion question_of(int begin, int end, int mesh);
+  MeshCost cost_of(const GraphSharding& sharding, int begin, int end, int mesh) const;
   Priced kept(int begin, int end, int mesh);
   Priced rebuilt(int begin, int end, int mesh);
   void add_meshes(int site, const std::array<GroupPlacement, 2>& groups, int devices);
@@ -92,13 +94,15 @@ class PipelinePlanner {
   bool fits_always(const MeshCost& cost, int site) const;
   StageTransfer transfer(int cluster, int from, int to) const;
   MeshPipelineProblem problem();
-  GraphPipeline planned(const MeshPipelineProblem& asked, const MeshPipeline& found);
+  GraphPipeline planned(const MeshPipelineProblem& asked, MeshPipeline found);
+  Priced proved(const PipelineStage& stage, double bytes, int in_flight);
 
   std::vector<PipelineSite> sites_;
   PipelineQuestion question_;
   std::vector<int> first_;  ///< [cluster] its first node, and the end
   std::vector<bool> kept_;  ///< kept_outputs()
   std::vector<Mesh> meshes_;
+  std::size_t most_entries_ = std::size_t{1} << 18;       ///< of a table, as long as all stages were exact
   std::map<std::pair<int, int>, int> kinds_of_segments_;  ///< [begin, end]
   std::map<std::vector<int>, int> kinds_;                 ///< [kinds of nodes, and how they read each other]
   std::map<std::pair<int, int>, Priced> priced_;          ///< [mesh, kind of the segment]

@@ -35,10 +35,12 @@ void add_term(std::string& text, double factor, const std::string& name) {
   text += fmt::format(" {} {:.17g} {}\n", factor < 0 ? "-" : "+", std::abs(factor), name);
 }
 
-/// Returns true if a solution is proved optimal. CBC's begins with its status ("Stopped on time" otherwise), and GLPK's
-/// has it as "INTEGER OPTIMAL" ("INTEGER NON-OPTIMAL" otherwise).
+/// Returns true if a solution is proved optimal. CBC's begins with its status ("Stopped on time" otherwise), HiGHS's with
+/// "Model status" and it ("Time limit reached" otherwise), and GLPK's has it as "INTEGER OPTIMAL" ("INTEGER NON-OPTIMAL"
+/// otherwise).
 bool says_optimal(std::string_view solution) {
-  return solution.starts_with("Optimal") || solution.find("INTEGER OPTIMAL") != std::string_view::npos;
+  return solution.starts_with("Optimal") || solution.starts_with("Model status\nOptimal") ||
+         solution.find("INTEGER OPTIMAL") != std::string_view::npos;
 }
 
 /// Choices that are not allowed cost infinity, which a program does not know.
@@ -108,8 +110,26 @@ std::optional<std::vector<int>> choices_in(const AssignmentProblem& problem, std
   return choices;
 }
 
+std::optional<double> bound_in(std::string_view log) {
+  std::optional<double> bound;
+  std::size_t last = 0;
+  for (const std::string_view words : {"Lower bound:", "Dual bound", ">="}) {  // CBC's, HiGHS's, GLPK's
+    const std::size_t found = log.rfind(words);
+    if (found == std::string_view::npos || (bound && found < last)) continue;
+    const std::size_t start = log.find_first_not_of(' ', found + words.size());
+    if (start == std::string_view::npos) continue;
+    double value = 0;
+    const auto [end, fault] = std::from_chars(log.data() + start, log.data() + log.size(), value);
+    if (fault != std::errc{} || !std::isfinite(value)) continue;
+    bound = value;
+    last = found;
+  }
+  return bound;
+}
+
 Assignment solved(const AssignmentProblem& problem, const Assignment& given, const SolverAnswer& answer) {
   Assignment best = given;
+  best.bound = std::min(best.cost, std::max(best.bound, bound_in(answer.log).value_or(best.bound)));
   const std::optional<std::vector<int>> choices = choices_in(problem, answer.text);
   if (!choices) return best;
   const double cost = cost_of(problem, *choices);
@@ -117,6 +137,7 @@ Assignment solved(const AssignmentProblem& problem, const Assignment& given, con
     best.cost = cost;
     best.choices = *choices;
   }
+  best.bound = std::min(best.bound, best.cost);
   if (!says_optimal(answer.text)) return best;
   best.exact = true;
   best.bound = best.cost;

@@ -1,5 +1,5 @@
 #pragma once
-// An assignment as an integer program, for a solver of such programs (CBC, GLPK).
+// An assignment as an integer program, for a solver of such programs (CBC, HiGHS, GLPK).
 //
 // A variable x is 1 where a choice is made, and y where two choices are made together (Zheng et al. 2022, section 4.2,
 // with y tied to x by sums, as in the local polytope of Wainwright & Jordan 2008):
@@ -16,10 +16,11 @@
 
 namespace plumb { inline namespace planner {
 
-/// A solver by its name, with the file of its solution.
+/// A solver by its name, with the file of its solution and what it printed on its way.
 struct SolverAnswer {
   std::string solver;
   std::string text;
+  std::string log;
 };
 
 /// Runs a program in CPLEX's LP form through a solver; nothing where there is none, or it found no answer in time.
@@ -32,8 +33,11 @@ std::string integer_program(const AssignmentProblem& problem);
 /// if a variable has none.
 std::optional<std::vector<int>> choices_in(const AssignmentProblem& problem, std::string_view text);
 
+/// Returns the last bound that a solver printed, below which no solution is; nothing if it printed none.
+std::optional<double> bound_in(std::string_view log);
+
 /// Returns an assignment that is at least as good as the given one, which was not exact: the solver's, with its cost as
-/// the bound if its text says that it is optimal.
+/// the bound if its text says that it is optimal, and otherwise with the larger of both bounds.
 Assignment solved(const AssignmentProblem& problem, const Assignment& given, const SolverAnswer& answer);
 
 }}  // namespace plumb::planner

@@ -22,7 +22,8 @@ class PipelineSearch {
       for (int end = begin + 1; end <= problem.layers; ++end)
         for (std::size_t mesh = 0; mesh < problem.meshes.size(); ++mesh)
           costs_.push_back(problem.stage(begin, end, static_cast<int>(mesh)));
-    for (auto first = costs_.begin(); first != costs_.end(); first += std::ssize(problem.meshes)) drop_dominated(first);
+    for (std::size_t first = 0; first < costs_.size(); first += problem.meshes.size())
+      worthwhile_.push_back(worthwhile(first));
     int most = 0;
     for (const int devices : problem.devices) most += devices;
     most_stages_ = std::min(problem.layers, most);
@@ -31,17 +32,16 @@ class PipelineSearch {
   std::optional<MeshPipeline> run() {
     const std::optional<MeshPipeline> cheapest = within(kNoPipeline);
     if (!cheapest) return cheapest;
-    std::optional<MeshPipeline> best = cheapest;
     const auto others = static_cast<double>(problem_.microbatches - 1);
-    const double least_sum = cheapest->seconds - others * cheapest->slowest;
-    std::vector<double> limits = limits_of_stages();
-    const auto feasible = std::ranges::partition_point(limits, [&](double limit) { return !within(limit); });
-    for (auto limit = feasible; limit != limits.end(); ++limit) {
-      if (least_sum + others * *limit >= best->seconds) break;
-      std::optional<MeshPipeline> found = within(*limit);
-      if (found && found->seconds < best->seconds) best = std::move(found);
+    const std::vector<double> limits = limits_of_stages();
+    const double least = *std::ranges::partition_point(limits, [&](double limit) { return !within(limit); });
+    // The sum grows as the limit falls. Between the slowest stage of an answer and its limit the answer is the same.
+    MeshPipeline best = *cheapest, last = *cheapest;
+    while (last.slowest > least && last.seconds - others * (last.slowest - least) < best.seconds) {
+      last = *within(*(std::ranges::lower_bound(limits, last.slowest) - 1));
+      if (last.seconds < best.seconds) best = last;
     }
-    return best;
+    return within(best.slowest);
   }
 
  private:
@@ -52,22 +52,35 @@ class PipelineSearch {
     int mesh = -1;
   };
 
-  /// Makes a mesh infinitely slow where another one of as many devices of the site is as quick and holds as little.
-  void drop_dominated(std::vector<MeshCost>::iterator first) const {
-    for (std::size_t a = 0; a < problem_.meshes.size(); ++a)
-      for (std::size_t b = 0; b < problem_.meshes.size(); ++b) {
-        const MeshCost &kept = first[a], &other = first[b];
-        if (a == b || kept.seconds == kNoPipeline || !(problem_.meshes[a] == problem_.meshes[b])) continue;
-        const bool covers = kept.seconds <= other.seconds && kept.state_bytes <= other.state_bytes &&
-                            kept.in_flight_bytes <= other.in_flight_bytes;
-        if (covers) first[b].seconds = kNoPipeline;
-      }
+  /// Returns the meshes of a segment that may be of use: no other one of as many devices of the site is as quick and holds
+  /// as little.
+  std::vector<int> worthwhile(std::size_t first) const {
+    const auto covers = [&](std::size_t one, std::size_t other) {
+      const MeshCost &kept = costs_[first + one], &dropped = costs_[first + other];
+      if (!(problem_.meshes[one] == problem_.meshes[other]) || kept.seconds > dropped.seconds ||
+          kept.state_bytes > dropped.state_bytes || kept.in_flight_bytes > dropped.in_flight_bytes)
+        return false;
+      const bool equal = kept.seconds == dropped.seconds && kept.state_bytes == dropped.state_bytes &&
+                         kept.in_flight_bytes == dropped.in_flight_bytes;
+      return !equal || one < other;
+    };
+    std::vector<int> meshes;
+    for (std::size_t mesh = 0; mesh < problem_.meshes.size(); ++mesh) {
+      bool useful = costs_[first + mesh].seconds != kNoPipeline;
+      for (std::size_t other = 0; other < problem_.meshes.size() && useful; ++other)
+        useful = other == mesh || !covers(other, mesh);
+      if (useful) meshes.push_back(static_cast<int>(mesh));
+    }
+    return meshes;
   }
 
-  const MeshCost& cost(int begin, int end, std::size_t mesh) const {
-    // Segments are in order of their begin, and those with one begin in order of their end.
-    const int before = begin * problem_.layers - begin * (begin - 1) / 2;
-    return costs_[static_cast<std::size_t>(before + end - begin - 1) * problem_.meshes.size() + mesh];
+  /// Segments are in order of their begin, and those with one begin in order of their end.
+  std::size_t segment(int begin, int end) const {
+    return static_cast<std::size_t>(begin * problem_.layers - begin * (begin - 1) / 2 + end - begin - 1);
+  }
+
+  const MeshCost& cost(int begin, int end, int mesh) const {
+    return costs_[segment(begin, end) * problem_.meshes.size() + static_cast<std::size_t>(mesh)];
   }
 
   /// Returns the times that a slowest stage may have, in ascending order.
@@ -76,9 +89,8 @@ class PipelineSearch {
     const int sites = static_cast<int>(problem_.devices.size());
     for (int begin = 0; begin < problem_.layers; ++begin)
       for (int end = begin + 1; end <= problem_.layers; ++end)
-        for (std::size_t mesh = 0; mesh < problem_.meshes.size(); ++mesh) {
+        for (const int mesh : worthwhile_[segment(begin, end)]) {
           const double seconds = cost(begin, end, mesh).seconds;
-          if (seconds == kNoPipeline) continue;
           for (int from = 0; from < (begin == 0 ? 1 : sites); ++from)
             limits.push_back(
                 std::max(seconds, transfer_before(problem_, begin, from, problem_.meshes[mesh].site).occupied));
@@ -120,21 +132,21 @@ class PipelineSearch {
   void add_stages(int stages, int whole, int site, int taken, double behind, double limit,
                   std::vector<End>& ends) const {
     const int sites = static_cast<int>(problem_.devices.size());
-    for (std::size_t mesh = 0; mesh < problem_.meshes.size(); ++mesh) {
-      const SiteMesh& shape = problem_.meshes[mesh];
-      if (shape.site != site || taken_of(taken, shape.site) + shape.devices > problem_.devices[shape.site]) continue;
-      const int after = taken + shape.devices * strides_[shape.site];
-      for (int begin = whole - 1; begin >= 0; --begin) {
+    for (int begin = whole - 1; begin >= 0; --begin) {
+      for (const int mesh : worthwhile_[segment(begin, whole)]) {
+        const SiteMesh& shape = problem_.meshes[static_cast<std::size_t>(mesh)];
         const MeshCost& own = cost(begin, whole, mesh);
-        if (own.seconds > limit || own.seconds == kNoPipeline) continue;
-        if (own.state_bytes + problem_.in_flight(stages + 1) * own.in_flight_bytes > problem_.bytes[shape.site])
+        if (shape.site != site || taken_of(taken, shape.site) + shape.devices > problem_.devices[shape.site]) continue;
+        if (own.seconds > limit ||
+            own.state_bytes + problem_.in_flight(stages + 1) * own.in_flight_bytes > problem_.bytes[shape.site])
           continue;
+        const int after = taken + shape.devices * strides_[shape.site];
         for (int from = 0; from < (begin == 0 ? 1 : sites); ++from) {
           const StageTransfer transfer = transfer_before(problem_, begin, from, site);
           if (transfer.occupied > limit) continue;
           const double seconds = own.seconds + transfer.delay;
           End& end = ends[place(stages + 1, begin, from, after)];
-          if (behind + seconds < end.sum) end = {.sum = behind + seconds, .end = whole, .mesh = static_cast<int>(mesh)};
+          if (behind + seconds < end.sum) end = {.sum = behind + seconds, .end = whole, .mesh = mesh};
         }
       }
     }
@@ -155,10 +167,8 @@ class PipelineSearch {
     std::vector<PipelineStage> stages_found;
     for (int begin = 0, from = 0; begin < problem_.layers; --stages) {
       const End& end = ends[place(stages, begin, from, taken)];
-      stages_found.push_back({.begin = begin,
-                              .end = end.end,
-                              .mesh = end.mesh,
-                              .cost = cost(begin, end.end, static_cast<std::size_t>(end.mesh))});
+      stages_found.push_back(
+          {.begin = begin, .end = end.end, .mesh = end.mesh, .cost = cost(begin, end.end, end.mesh)});
       from = problem_.meshes[end.mesh].site;
       taken -= problem_.meshes[end.mesh].devices * strides_[from];
       begin = end.end;
@@ -167,9 +177,10 @@ class PipelineSearch {
   }
 
   const MeshPipelineProblem& problem_;
-  std::vector<MeshCost> costs_;  ///< [begin, end][mesh]
-  std::vector<int> strides_;     ///< [site] between two numbers of its taken devices
-  int placements_ = 1;           ///< numbers of taken devices of all sites together
+  std::vector<MeshCost> costs_;               ///< [segment][mesh]
+  std::vector<std::vector<int>> worthwhile_;  ///< [segment] meshes
+  std::vector<int> strides_;                  ///< [site] between two numbers of its taken devices
+  int placements_ = 1;                        ///< numbers of taken devices of all sites together
   int most_stages_ = 0;
 };
 

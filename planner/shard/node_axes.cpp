@@ -70,40 +70,83 @@ void add_linear(const Node& of, std::vector<NodeAxis>& axes) {
   add_product_axes(of, of.shape().back(), of.input().back(), false, axes);
 }
 
-/// A convolution on rows of pixels exchanges the rows that its kernel reaches beyond its own.
-void add_convolution(const Node& of, std::vector<NodeAxis>& axes) {
-  const std::int64_t channels = of.input().back(), window = of.node.layer ? 0 : of.node.parameters.front().shape[1];
-  std::int64_t kernel = 1, groups = 1;
+/// Returns how many dimensions of an image its devices may share, from the first on: rows of pixels, planes and rows of a
+/// volume. A row of pixels, or a sequence of tokens, stays whole where it is the last dimension of several.
+int shared_dimensions(const TensorShape& image) {
+  return std::max(1, last_dimension(image) - 2);
+}
+
+/// The sizes of a convolution's windows.
+struct WindowSizes {
+  std::int64_t kernel = 1;  ///< along each dimension
+  std::int64_t groups = 1;  ///< of channels
+};
+
+/// `window` is the second size of the weights, which has the `channels` of one side for each place of the kernel and
+/// each of `groups`.
+WindowSizes window_sizes(const Node& of, std::int64_t channels) {
   if (of.node.layer) {
     const auto& layer = std::get<ConvolutionLayer>(*of.node.layer);
-    kernel = layer.kernel;
-    groups = layer.groups;
-  } else {
-    kernel =
-        std::max<std::int64_t>(1, std::llround(std::sqrt(static_cast<double>(window) / static_cast<double>(channels))));
-    if (window < channels) groups = channels / window;
+    return {.kernel = layer.kernel, .groups = layer.groups};
   }
-  const std::int64_t row = element_count(of.input()) / of.input().front();
-  NodeAxis spatial = of.axis(ShardingKind::kSpatial, std::min(of.shape()[0], of.input()[0]), {.dimension = 1});
-  spatial.inputs[0].dimension = 1;
-  if (kernel > 1) {
-    spatial.forward = {{.kind = CollectiveKind::kAllGather, .elements = (kernel - 1) * row}};
-    spatial.backward = spatial.forward;
-  }
-  axes.push_back(spatial);
-  if (groups == 1) return add_product_axes(of, of.shape().back(), channels, false, axes);
+  const auto product = std::ranges::find(of.node.forward, GraphKernel::Kind::kProduct, &GraphKernel::kind);
+  const std::int64_t groups = product == of.node.forward.end() ? 1 : product->count;
+  const double places =
+      static_cast<double>(of.node.parameters.front().shape[1] * groups) / static_cast<double>(channels);
+  const double kernel = std::pow(places, 1.0 / (last_dimension(of.input()) - 1));
+  return {.kernel = std::max<std::int64_t>(1, std::llround(kernel)), .groups = groups};
+}
+
+/// The channels of a convolution: those of each group, or the columns and rows of its product.
+void add_channel_axes(const Node& of, std::int64_t groups, std::vector<NodeAxis>& axes) {
+  if (groups == 1) return add_product_axes(of, of.shape().back(), of.input().back(), false, axes);
   NodeAxis grouped = of.axis(ShardingKind::kColumn, groups, {.dimension = last_dimension(of.shape())});
   grouped.inputs[0].dimension = last_dimension(of.input());
   grouped.divides_parameters = true;
   axes.push_back(grouped);
 }
 
+/// Devices that share the places of an image along a dimension exchange those that a window reaches beyond their own:
+/// `reached` of the tensor `exchanged`.
+void add_spatial_axis(const Node& of, int dimension, std::int64_t reached, const TensorShape& exchanged,
+                      std::vector<NodeAxis>& axes) {
+  const auto i = static_cast<std::size_t>(dimension - 1);
+  NodeAxis spatial = of.axis(ShardingKind::kSpatial, std::min(of.shape()[i], of.input()[i]), {.dimension = dimension});
+  spatial.inputs[0].dimension = dimension;
+  if (reached > 0) {
+    spatial.forward = {
+        {.kind = CollectiveKind::kAllGather, .elements = reached * (element_count(exchanged) / exchanged[i])}};
+    spatial.backward = spatial.forward;
+  }
+  axes.push_back(spatial);
+}
+
+/// A window of the input gives a place of the output: inputs are exchanged, and their gradients.
+void add_convolution(const Node& of, std::vector<NodeAxis>& axes) {
+  const WindowSizes sizes = window_sizes(of, of.input().back());
+  for (int dimension = 1; dimension <= shared_dimensions(of.input()); ++dimension)
+    add_spatial_axis(of, dimension, sizes.kernel - 1, of.input(), axes);
+  add_channel_axes(of, sizes.groups, axes);
+}
+
+/// A place of the input gives a window of the output, and windows overlap where they are longer than the stride: partial
+/// sums of outputs are exchanged, and their gradients.
+void add_transposed_convolution(const Node& of, std::vector<NodeAxis>& axes) {
+  const WindowSizes sizes = window_sizes(of, of.shape().back());
+  for (int dimension = 1; dimension <= shared_dimensions(of.input()); ++dimension) {
+    const auto i = static_cast<std::size_t>(dimension - 1);
+    const std::int64_t stride = std::llround(static_cast<double>(of.shape()[i]) / static_cast<double>(of.input()[i]));
+    add_spatial_axis(of, dimension, sizes.kernel - std::max<std::int64_t>(1, stride), of.shape(), axes);
+  }
+  add_channel_axes(of, sizes.groups, axes);
+}
+
 void add_pooling(const Node& of, std::vector<NodeAxis>& axes) {
   axes.push_back(along(of, last_dimension(of.shape())));
-  if (of.input().front() % of.shape().front() != 0 || of.shape().front() == 1) return;
-  NodeAxis spatial = of.axis(ShardingKind::kSpatial, of.shape().front(), {.dimension = 1});
-  spatial.inputs[0].dimension = 1;
-  axes.push_back(spatial);
+  for (int dimension = 1; dimension <= shared_dimensions(of.input()); ++dimension) {
+    const auto i = static_cast<std::size_t>(dimension - 1);
+    if (of.input()[i] % of.shape()[i] == 0 && of.shape()[i] > 1) add_spatial_axis(of, dimension, 0, of.input(), axes);
+  }
 }
 
 /// Functions of each number: every dimension but the `kept` last ones may be divided.
@@ -261,6 +304,7 @@ const std::map<std::string, AddAxes, std::less<>>& axis_rules() {
   static const std::map<std::string, AddAxes, std::less<>> kRules = [] {
     std::map<std::string, AddAxes, std::less<>> rules = {{"linear", add_linear},
                                                          {"convolution", add_convolution},
+                                                         {"transposed_convolution", add_transposed_convolution},
                                                          {"embedding", add_embedding},
                                                          {"attention", add_attention},
                                                          {"matmul", add_matmul},

@@ -287,7 +287,7 @@ GraphSharding cheapest_sharding(Pricing& pricing, const ShardingQuestion& questi
                        .cost = Seconds{assignment.cost},
                        .bound = Seconds{assignment.bound},
                        .exact = assignment.exact,
-                       .method = assignment.exact ? method : "bound"};
+                       .method = method};
   Seconds whole{0};
   for (std::size_t i = 0; i < problem.choices.size(); ++i) {
     answer.nodes.push_back(problem.choices[i][static_cast<std::size_t>(assignment.choices[i])]);

@@ -46,7 +46,7 @@ struct GraphSharding {
   Seconds cost{0};                  ///< of a micro-batch
   Seconds bound{0};                 ///< no sharding takes less
   bool exact = true;
-  std::string method;              ///< "elimination", or the solver's name; "bound" where neither is exact
+  std::string method;              ///< "elimination", or the name of the solver that was asked where it is not exact
   Seconds forward{0};              ///< the part of the cost that is the forward's, by the share of its computing
   std::int64_t optimized = 0;      ///< parameters whose optimizer state it holds: replicas divide them (ZeRO 1)
   std::int64_t parameters = 0;     ///< that the device with most of them holds

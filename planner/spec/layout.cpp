@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/spec/layout_keys.h"
+#include "planner/spec/rank_layout.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/spellings.h"
@@ -79,6 +80,16 @@ std::string schedule_named(std::string_view text) {
   return std::string(name.empty() ? text : name);
 }
 
+/// Reads value_text() of meshes.
+std::vector<RankMesh> meshes_from_text(std::string_view text) {
+  if (text == "none") return {};
+  try {
+    return parse_meshes(text, ':');
+  } catch (const SpecError& error) {
+    throw SpecError(fmt::format("layout meshes={}: {}", text, error.what()));
+  }
+}
+
 void take(LayoutRequest& request, std::string_view key, std::string_view value) {
   const auto degree = [&] { return static_cast<int>(number(key, value, 1, kLargestDegree)); };
   if (key == "dp")
@@ -117,6 +128,8 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.bucket_mib = number(key, value, 0, kLargestDegree);
   else if (key == "order")
     request.order = rank_order_from_name(value);
+  else if (key == "meshes")
+    request.meshes = meshes_from_text(value);
   else if (key == "split")
     request.split = split_numbers(value, ':');
   else if (key == "offload") {
@@ -200,6 +213,8 @@ std::string to_text(const LayoutRequest& request) {
   if (request.bucket_mib.value_or(0) > 0) add("bucket_mib", request.bucket_mib);
   if (request.order.value_or(RankOrder::kStagesApart) != RankOrder::kStagesApart)
     words.push_back(fmt::format("order={}", rank_order_name(*request.order)));
+  if (request.meshes && !request.meshes->empty())
+    words.push_back(fmt::format("meshes={}", value_text(*request.meshes)));
   if (request.split) words.push_back(fmt::format("split={}", fmt::join(*request.split, ":")));
   return fmt::format("{}", fmt::join(words, ","));
 }
@@ -232,7 +247,8 @@ Layout layout_of(const LayoutRequest& request) {
     if (request.*question) layout.*answer = *(request.*question);
   });
   if (request.split) layout.split = *request.split;
-  return layout;
+  if (!layout.meshes.empty() && !request.pipeline) layout.pipeline = static_cast<int>(layout.meshes.size());
+  return with_equal_meshes_plain(std::move(layout));
 }
 
 bool answers_all(const LayoutRequest& request, const LayoutRequest& keys) {
@@ -337,6 +353,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   if (object.has("group")) request.group = degree_of(object, "group", 0);
   if (object.has("bucket_mib")) request.bucket_mib = degree_of(object, "bucket_mib", 0);
   if (object.has("order")) request.order = rank_order_from_name(object.choice("order", rank_order_names()));
+  if (object.has("meshes")) request.meshes = meshes_from_text(object.text("meshes"));
   if (object.has("split")) {
     request.split.emplace();
     for (const std::int64_t layers : object.integers("split")) {
@@ -366,6 +383,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
   if (layout.group > 0) json["group"] = layout.group;
   if (layout.bucket_mib > 0) json["bucket_mib"] = layout.bucket_mib;
   if (layout.order != RankOrder::kStagesApart) json["order"] = rank_order_name(layout.order);
+  if (!layout.meshes.empty()) json["meshes"] = value_text(layout.meshes);
   if (!layout.split.empty()) json["split"] = layout.split;
   return json;
 }

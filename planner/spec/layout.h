@@ -16,6 +16,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/rank_mesh.h"
 #include "planner/spec/rank_order.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
@@ -55,6 +56,8 @@ struct Layout {
   /// Buckets of so many MiB in which gradients are reduced inside the last backward; 0: they are reduced behind it.
   std::int64_t bucket_mib = 0;
   RankOrder order = RankOrder::kStagesApart;  ///< of ranks on devices
+  /// [pipeline rank] meshes of different shape (spec/rank_layout.h), which `tensor` then leaves at 1; empty: all alike.
+  std::vector<RankMesh> meshes;
   /// [model part] transformer layers; empty: balanced by cost (partition/balanced_partition.h).
   std::vector<int> split;
 
@@ -83,6 +86,7 @@ struct LayoutKeys {
   Answer<int> group;
   Answer<std::int64_t> bucket_mib;
   Answer<RankOrder> order;
+  Answer<std::vector<RankMesh>> meshes;
   Answer<std::vector<int>> split;
 
   friend bool operator==(const LayoutKeys&, const LayoutKeys&) = default;
@@ -122,7 +126,8 @@ LayoutRequest request_of(const Layout& layout);
 /// Returns the keys that layouts of a family share: dp, tp, pp, cp, ep, etp and mbs.
 LayoutRequest family_of(const Layout& layout);
 
-/// Returns the layout of a request, with 1, none and 1f1b for the questions that it leaves open.
+/// Returns the layout of a request, with 1, none and 1f1b for the questions that it leaves open. Meshes say how many
+/// pipeline ranks there are; if all are alike, the layout has their degrees instead.
 Layout layout_of(const LayoutRequest& request);
 
 /// True if the request answers every question that `keys` answers.

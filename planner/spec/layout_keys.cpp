@@ -37,6 +37,13 @@ std::string value_text(RankOrder order) {
   return std::string(rank_order_name(order));
 }
 
+std::string value_text(const std::vector<RankMesh>& meshes) {
+  if (meshes.empty()) return "none";
+  std::vector<std::string> texts;
+  for (const RankMesh& mesh : meshes) texts.push_back(to_text(mesh));
+  return fmt::format("{}", fmt::join(texts, ":"));
+}
+
 std::string value_text(const std::vector<int>& split) {
   return fmt::format("{}", fmt::join(split, ":"));
 }

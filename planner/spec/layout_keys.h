@@ -35,6 +35,7 @@ void visit_layout_keys(const Visit& visit) {
   visit("group", &Layout::group, &LayoutKeys<Answer>::group...);
   visit("bucket_mib", &Layout::bucket_mib, &LayoutKeys<Answer>::bucket_mib...);
   visit("order", &Layout::order, &LayoutKeys<Answer>::order...);
+  visit("meshes", &Layout::meshes, &LayoutKeys<Answer>::meshes...);
 }
 
 /// Return a key's value as it is written behind KEY=.
@@ -46,6 +47,7 @@ std::string value_text(Recompute recompute);
 std::string value_text(ContextKind kind);
 std::string value_text(const Offload& offload);
 std::string value_text(RankOrder order);
+std::string value_text(const std::vector<RankMesh>& meshes);
 std::string value_text(const std::vector<int>& split);
 
 }}  // namespace plumb::planner

@@ -5,8 +5,10 @@ on meshes of their own.
 usage: partition_command_line_test.py PLUMB
 """
 import json
+import shutil
+import subprocess
 
-from command_line import CommandLineTest, plumb, run_cases
+from command_line import PLUMB, CommandLineTest, plumb, run_cases
 
 
 def varint(number):
@@ -126,9 +128,54 @@ class Partitions(CommandLineTest):
         both = self.json("partition", "resnet-50", "h100:4+a100:4@50", *asked[3:])
         self.assertEqual([row["site"] for row in both["one_site_alone"]], ["h100:4", "a100:4"])
         self.assertLessEqual(both["objective_s"], answer["objective_s"])
-        self.refused(2, "partition", "gpt2", "h100:4", "--meshes", says=["layer graph"])
-        self.refused(2, *asked, "-o", self.folder / "plan.json", says=["leave -o"])
+        self.assertLessEqual(self.json(*asked, "--groups", 16)["objective_s"], answer["objective_s"] * 1.05)
+        self.refused(2, *asked, "--method", "uniform", says=["leave --method"])
+        self.refused(2, "partition", "resnet-50", "h100:4", "--groups", 16, says=["give --meshes"])
         self.refused(3, "partition", "vgg-16", self.cpu(1e-6), "--meshes", says=["no stages fit", "smaller micro-batch"])
+
+    def test_stages_on_meshes_are_a_plan_that_is_simulated_and_runs(self):
+        plan = self.folder / "plan.json"
+        answer = self.json("partition", "gpt2", "h100:4", "--meshes", "--layout", "mbs=4", "--global-batch", 64, "-o", plan)
+        self.assertEqual(sum(stage["dp"] * stage["tp"] for stage in answer["stages"]), 4)
+        self.assertEqual(sum(answer["split"]), 12)
+        told = self.json("simulate", plan)["step_time_s"]
+        self.assertEqual(told, answer["prediction"]["step_time_s"])
+        # The objective has no messages, and the end of the step spread over its micro-batches.
+        self.assertLess(abs(told / answer["objective_s"] - 1), 0.2)
+        self.assertIsNone(answer["objective_of_any_sharding_s"])
+        graph = self.json("partition", "alexnet", self.cpu(), "--meshes", "--layout", "mbs=4", "--global-batch", 16, "-o", plan)
+        self.assertTrue(all(stage["tp"] == 1 for stage in graph["stages"]))
+        self.assertGreater(graph["objective_of_any_sharding_s"], 0)
+        self.assertEqual(self.json("simulate", plan)["step_time_s"], graph["prediction"]["step_time_s"])
+        self.refused(1, "partition", "gpt2", "h100:4", "--meshes", "--layout", "tp=2,mbs=4", says=["chooses the degrees", "leave dp"])
+        self.refused(1, "partition", "mixtral-nano", "h100:4", "--meshes", says=["mixtures of experts"])
+        self.refused(3, "partition", "llama-3-70b", "h100:4", "--meshes", says=["no stages on all devices fit", "zero=1"])
+        self.assertIn("by Alpa's objective", self.done("partition", "gpt2", "h100:4", "--meshes", "--layout", "mbs=4"))
+
+    def test_a_graph_that_tables_cannot_solve_has_a_bound_or_a_solver_s_proof(self):
+        nodes = [{"name": "x", "op": "input", "shape": [64, 256]}, {"name": "n0", "op": "linear", "out": 256}]
+        for i in range(1, 20):  # each sum reads all the sums before it
+            nodes.append({"name": f"l{i}", "op": "linear", "out": 256, "inputs": [f"n{i - 1}"]})
+            nodes.append({"name": f"n{i}", "op": "add", "inputs": [f"l{i}", *(f"n{j}" for j in range(i))]})
+        dense = self.write("dense.json", json.dumps({"name": "dense", "nodes": nodes}))
+        asked = [PLUMB, "partition", str(dense), "h100:4", "--meshes", "--layout", "mbs=4", "--groups", "1"]
+        alone = subprocess.run(asked, capture_output=True, text=True, timeout=300, env={"PATH": str(self.folder)})
+        self.assertRegex(alone.stderr, "stage 0: another sharding may be [0-9.]+ % cheaper at most; with the package coinor-cbc")
+        if not any(shutil.which(solver) for solver in ("cbc", "highs", "glpsol")):
+            self.skipTest("no solver of integer programs is installed")
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=300).stderr
+        self.assertRegex(said, "no sharding is cheaper, by (cbc|highs|glpsol)|as far as (cbc|highs|glpsol) has proved in 60 s")
+
+    def test_an_unequal_split_of_a_network_trains(self):
+        plan = self.folder / "plan.json"
+        model = self.onnx_file(chain())
+        self.json("partition", model, self.cpu(), "--global-batch", 8, "--layout", "mbs=2", "-o", plan)
+        document = json.loads(plan.read_text())
+        document["cluster"]["devices"] = document["cluster"]["node"]["devices"] = 3
+        document["layout"]["meshes"] = "dp2:dp1"
+        uneven = self.write("uneven.json", json.dumps(document))
+        one, other = self.json("run", plan, "--steps", 2)["losses"], self.json("run", uneven, "--steps", 2)["losses"]
+        self.assertAlmostEqual(one[-1], other[-1], places=4)
 
 
 if __name__ == "__main__":

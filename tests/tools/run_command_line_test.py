@@ -121,7 +121,9 @@ class Running(CommandLineTest):
         self.assertAlmostEqual(answer["losses"][-1], answer["baseline_losses"][-1], delta=1e-4)
         self.refused(1, "run", plan, "--meshes", "tp2", says=["--meshes", "2 pipeline ranks"])
         self.refused(2, "run", plan, "--meshes", "tp2,pp2", says=["\"pp2\" is no mesh"])
-        self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
+        undivided = plumb("run", plan, "--meshes", "tp2,dp4")  # behind a note about the number of devices
+        self.assertEqual(undivided.returncode, 1)
+        self.assertIn("micro-batches of 2 sequences", undivided.stderr)
         self.refused(2, "run", plan, "--reshard", "direct", says=["--meshes"])
 
     def test_a_prediction_for_meshes_of_different_shape_is_held_against_their_run(self):
@@ -132,17 +134,17 @@ class Running(CommandLineTest):
         answer = self.json("validate", plan, "--meshes", "tp2,dp2", "--steps", 1, "-o", prediction)
         self.assertEqual(answer["losses"], losses)  # two steps of three warm up
         self.assertEqual(answer["step_time"]["predicted_s"], told["step_time_s"])
-        self.assertEqual(json.loads(prediction.read_text())["peak_memory_bytes"], [rank["peak_memory_bytes"] for rank in told["ranks"]])
+        self.assertEqual(json.loads(prediction.read_text())["peak_memory_bytes"], told["peak_memory_bytes"])
         self.assertEqual(json.loads(prediction.read_text())["step_time_s"], told["step_time_s"])
-        self.assertIn("meshes tp2,dp2", answer["title"])
+        self.assertIn("meshes=tp2:dp2", answer["title"])
         self.refused(1, "validate", plan, "--meshes", "tp2", says=["pipeline ranks", "give each one"])
         self.refused(2, "validate", plan, "--reshard", "direct", says=["--meshes"])
         self.refused(2, "validate", plan, "--meshes", "tp2,dp2", "--backend", "timed", says=["--meshes", "--backend cpu"])
 
     def test_meshes_of_different_shape_are_predicted(self):
-        question = ["llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "pp=2,tp=4,mbs=2"]
+        question = ["llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "pp=2,tp=4,mbs=2,sp=0"]
         answer = self.json("simulate", *question, "--meshes", "tp4,dp2tp2")
-        self.assertEqual([(rank["dp"], rank["tp"], rank["mbs"]) for rank in answer["ranks"]], [(1, 4, 2), (2, 2, 1)])
+        self.assertEqual([(rank["dp"], rank["tp"], rank["mbs"]) for rank in answer["meshes"]], [(1, 4, 2), (2, 2, 1)])
         self.assertEqual([(way["from"], way["to"]) for way in answer["reshardings"]], [(0, 1), (1, 0)])
         times = {}
         for reshard in ("direct", "all-gather", "broadcast"):
@@ -153,7 +155,31 @@ class Running(CommandLineTest):
         self.assertIn("crosses", self.done("simulate", *question, "--meshes", "tp4,dp2tp2"))
         self.refused(1, "simulate", *question, "--meshes", "tp4", says=["2", "give each one"])
         self.refused(2, "simulate", *question, "--reshard", "direct", says=["--meshes"])
-        self.refused(2, "simulate", *question, "--meshes", "tp4,tp4", "--draw", says=["--meshes", "--draw"])
+        self.assertIn("rank 1 │", self.done("simulate", *question, "--meshes", "tp4,dp2tp2", "--draw"))
+        self.refused(1, "simulate", *question, "--meshes", "tp4,dp2tp2", "--slow", "rank=0:0.5", says=["faults", "without meshes"])
+        # The key of a layout says the same, and equal meshes are the plain layout.
+        named = self.json("simulate", *question[:-1], "meshes=tp4:dp2tp2,mbs=2,sp=0")
+        self.assertEqual(named["reshardings"], answer["reshardings"])
+        alike = self.json("simulate", *question[:-1], "meshes=dp2tp2:dp2tp2,mbs=2")
+        plain = self.json("simulate", *question[:-1], "dp=2,tp=2,pp=2,mbs=1")
+        self.assertEqual(alike["step_time_s"], plain["step_time_s"])
+
+    def test_a_plan_with_meshes_is_shown_and_trains_and_no_trainer_takes_it(self):
+        alone = self.json("run", self.cpu_plan("pp=2,mbs=2"), "--steps", 5)["losses"][-1]
+        plan = self.cpu_plan("meshes=tp2:dp2,mbs=2", devices=4)  # in the place of the other plan's file
+        layout = json.loads(plan.read_text())["layout"]
+        self.assertEqual((layout["meshes"], layout["pp"]), ("tp2:dp2", 2))
+        self.assertAlmostEqual(self.json("run", plan, "--steps", 5)["losses"][-1], alone, delta=1e-4 * alone)
+        told = self.json("validate", plan, "--steps", 1)["step_time"]["predicted_s"]
+        self.assertEqual(told, self.json("simulate", plan, "--reshard", "all-gather")["step_time_s"])
+        self.assertEqual(len(self.json("memory", plan)["ranks"]), 2)
+        self.refused(1, "run", plan, "--backend", "timed", says=["different shape", "--backend cpu"])
+        self.refused(1, "export", plan, "--to", "megatron", says=["meshes=tp2:dp2", "one mesh for all"])
+        self.refused(1, "export", plan, "--to", "chakra", "-o", self.folder / "trace", says=["one mesh for all"])
+        self.assertIn("FORWARD", self.done("export", plan, "--to", "torch-csv").upper().replace("0F0", "FORWARD"))
+        self.refused(3, "simulate", "llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "meshes=tp2:dp2,mbs=2",
+                     says=["need 4 devices", "sum up to 8"])
+        self.refused(2, "plan", "llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "meshes=tp4:no,mbs=2", says=["\"no\" is no mesh"])
 
     def test_layers_are_computed_again_and_state_has_owners_by_layer(self):
         plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=3")

@@ -57,8 +57,9 @@ void add_question(CLI::App* app, QuestionArguments& question) {
   add("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd (default: adamw)");
   add("--layout", question.layout,
       "what is fixed of dp tp pp cp cp_kind ep etp v zero shard sp mbs recompute recompute_layers offload schedule "
-      "group bucket_mib order, as "
-      "in tp=8,pp=2; a search takes lists and bounds too, as in tp=2|4|8,pp=..16, or a JSON file of them");
+      "group bucket_mib order meshes, as in tp=8,pp=2; a search takes lists and bounds too, as in tp=2|4|8,pp=..16, or "
+      "a "
+      "JSON file of them");
   add("--split", question.split,
       "transformer layers, or a graph's nodes, of each stage, as in 8,8,10,6, or a layout of Megatron's, as "
       "in 'Et*3|(tt|)*29L'");

@@ -49,7 +49,12 @@ void add_partition(CLI::App& app, Chosen& chosen) {
                  "of --as-pipedream: memory counts, as PipeDream counts it");
   verb->add_flag("--use-fewer-machines", arguments->fewer_machines, "of --as-pipedream: machines may stay unused");
   verb->add_flag("--meshes", arguments->meshes,
-                 "stages of a layer graph have meshes of their own, and each node is sharded over its stage's (Alpa)");
+                 "stages have meshes of their own (Alpa); each node of a layer graph is sharded over its stage's, and "
+                 "in a plan (-o) by the batch");
+  verb->add_option("--groups", arguments->groups,
+                   "with --meshes: groups of layers that stages are made of, at most (default: 48 of a transformer, 12 "
+                   "of a graph, 6 of a long one)")
+      ->transform(count_of<int>(1));
   verb->add_option("-o,--output", arguments->output, "write the stages as a plan, which the other verbs take");
   add_json(verb, arguments->json);
 }

@@ -92,6 +92,7 @@ struct PartitionArguments {
   bool straight = false;           ///< a measured graph's stages have no copies
   std::string output;              ///< file for the plan; empty: none
   bool meshes = false;             ///< stages have meshes of their own, and nodes are sharded over them
+  int groups = 0;                  ///< with `meshes`: groups of layers that stages are made of; 0: as many as are quick
   bool json = false;
 };
 

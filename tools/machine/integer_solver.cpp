@@ -17,6 +17,7 @@ namespace {
 std::vector<std::vector<std::string>> commands(const std::string& program, const std::string& solution, int seconds) {
   const std::string limit = fmt::format("{}", seconds);
   return {{"cbc", program, "sec", limit, "solve", "solution", solution},
+          {"highs", "--time_limit", limit, "--solution_file", solution, program},
           {"glpsol", "--lp", program, "--tmlim", limit, "--output", solution}};
 }
 
@@ -38,7 +39,7 @@ IntegerSolver machine_solver(Seconds patience) {
     for (const std::vector<std::string>& words : commands(file, solution, seconds)) {
       const ProgramAnswer ran = run_program(words, 2 * patience);
       const std::string found = text_of(solution);
-      if (ran.why.empty() && !found.empty()) answer = {.solver = words.front(), .text = found};
+      if (ran.why.empty() && !found.empty()) answer = {.solver = words.front(), .text = found, .log = ran.text};
       if (answer) break;
     }
     std::error_code fault;

@@ -8,6 +8,7 @@
 #include "planner/evaluate/priced_layout.h"
 #include "schedules/error.h"
 #include "tools/io/usage.h"
+#include "tools/runs/run_layout.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -117,6 +118,7 @@ RunSpec lower_plan(const Plan& plan, const Evaluation& evaluation, const RunSett
                     plan.model.name));
   }
   RunSpec spec{.grid = grid_of(plan.layout),
+               .meshes = stage_meshes(plan.layout.meshes),
                .sequence_parallel = plan.layout.sequence_parallel,
                .context_attention = settings.context_attention,
                .schedule = evaluation.lowered,

@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include "planner/search/evaluate_plan.h"
+#include "planner/spec/rank_layout.h"
 #include "planner/spec/short_layout.h"
 #include "schedules/error.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/presets.h"
 #include "tools/io/files.h"
 #include "tools/io/usage.h"
+#include "tools/runs/run_layout.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -29,8 +31,8 @@ void require_cpu_arguments(const ReplayArguments& arguments) {
     throw UsageError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
 }
 
-OwnPlan own_plan_input(const std::string& path) {
-  Plan plan = plan_input(path);
+OwnPlan own_plan_input(const std::string& path, const std::string& meshes) {
+  Plan plan = on_meshes(plan_input(path), meshes);
   std::string title = fmt::format("{}, {}", plan.model.name, short_text(plan.layout));
   if (!plan.training.stack) return {std::move(plan), std::move(title)};
   title +=
@@ -46,8 +48,12 @@ Plan launched_at_once(Plan plan) {
   return plan;
 }
 
-Evaluation runnable_evaluation(const Plan& plan) {
-  Evaluation evaluation = evaluate(plan);
+Evaluation runnable_evaluation(const Plan& plan, const std::string& reshard) {
+  EvaluationOptions options{.network = NetworkOptions{}};
+  if (!plan.layout.meshes.empty())
+    options.resharding = reshard.empty() ? ReshardingKind::kAllGather : resharding_kind(reshard);  // as RunSpec
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  Evaluation evaluation = evaluate(pricing, plan, std::nullopt, options);
   if (!evaluation.exists) throw SpecError(evaluation.infeasible);
   return evaluation;
 }
@@ -62,11 +68,14 @@ void require_room(double bytes) {
                     bytes / kBytesPerGib, memory / kBytesPerGib));
 }
 
-Evaluation cpu_evaluation(const Plan& plan) {
-  Evaluation evaluation = runnable_evaluation(plan);
+Evaluation cpu_evaluation(const Plan& plan, const std::string& reshard) {
+  Evaluation evaluation = runnable_evaluation(plan, reshard);
   double bytes = 0;
-  for (const std::int64_t rank : evaluation.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
-  require_room(bytes * static_cast<double>(world_size(grid_of(plan.layout))) / plan.layout.pipeline);
+  for (std::size_t rank = 0; rank < evaluation.simulation.peak_memory_bytes.size(); ++rank) {
+    bytes += static_cast<double>(evaluation.simulation.peak_memory_bytes[rank]) *
+             devices_of_rank(plan.layout, static_cast<int>(rank));
+  }
+  require_room(bytes);
   return evaluation;
 }
 

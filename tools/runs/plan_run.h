@@ -19,21 +19,22 @@ struct OwnPlan {
   std::string title;  ///< model and layout, and the framework for which it was priced, if that was another
 };
 
-/// Returns the plan in a file. Throws as plan_input.
-OwnPlan own_plan_input(const std::string& path);
+/// Returns the plan in a file, on the meshes that are asked for. Throws as plan_input and on_meshes.
+OwnPlan own_plan_input(const std::string& path, const std::string& meshes);
 
 /// Returns the plan of a step that is launched as one graph, so that the host's time for each kernel does not count.
 Plan launched_at_once(Plan plan);
 
-/// Returns the plan's evaluation with its timeline. Throws SpecError if the layout cannot exist.
-Evaluation runnable_evaluation(const Plan& plan);
+/// Returns the plan's evaluation with its timeline, its messages between meshes of different shape as they are asked for
+/// or as the executor sends them. Throws SpecError if the layout cannot exist.
+Evaluation runnable_evaluation(const Plan& plan, const std::string& reshard = "");
 
 /// Throws SpecError if `bytes`, the sum over all ranks, are more than this machine's memory.
 void require_room(double bytes);
 
 /// Returns runnable_evaluation() for the cpu backend. Throws SpecError if all ranks together would take more than this
 /// machine's memory.
-Evaluation cpu_evaluation(const Plan& plan);
+Evaluation cpu_evaluation(const Plan& plan, const std::string& reshard = "");
 
 /// Returns the contents of the file, or the text that is built into the tool if the path is empty.
 std::string training_text(const std::string& path);

@@ -1,63 +1,72 @@
 #include "tools/runs/run_layout.h"
 
 #include <algorithm>
-#include <charconv>
-#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "planner/spec/rank_layout.h"
 #include "schedules/error.h"
+#include "tools/io/console.h"
 #include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
-[[noreturn]] void refuse_meshes(std::string_view item) {
-  throw UsageError(fmt::format(
-      "--meshes: \"{}\" is no mesh: give each pipeline rank its tensor ranks and replicas, as in tp2,dp2 or tp4,dp2tp2",
-      item));
-}
-
-StageMesh parse_mesh(std::string_view item) {
-  StageMesh mesh;
-  bool has_data = false, has_tensor = false;
-  for (std::string_view left = item; !left.empty() || item.empty();) {
-    const bool is_data = left.starts_with("dp"), is_tensor = left.starts_with("tp");
-    if (!is_data && !is_tensor) refuse_meshes(item);
-    int degree = 0;
-    const auto [end, error] = std::from_chars(left.data() + 2, left.data() + left.size(), degree);
-    if (error != std::errc() || degree < 1 || (is_data && has_data) || (is_tensor && has_tensor)) refuse_meshes(item);
-    (is_data ? mesh.data : mesh.tensor) = degree;
-    (is_data ? has_data : has_tensor) = true;
-    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
-  }
-  return mesh;
+std::vector<RankMesh> meshes_of_option(const std::string& text, int pipeline) {
+  std::vector<RankMesh> meshes = read_option([&] {
+    try {
+      return parse_meshes(text, ',');
+    } catch (const SpecError& error) {
+      throw InputError(fmt::format("--meshes: {}", error.what()));
+    }
+  });
+  if (static_cast<int>(meshes.size()) != pipeline)
+    throw InputError(fmt::format("--meshes {}: there are {} pipeline ranks, give each one a mesh", text, pipeline));
+  return meshes;
 }
 
 }  // namespace
 
-std::vector<StageMesh> parse_meshes(const std::string& text) {
-  std::vector<StageMesh> meshes;
-  for (std::string_view left = text;;) {
-    const std::size_t comma = left.find(',');
-    meshes.push_back(parse_mesh(left.substr(0, comma)));
-    if (comma == std::string_view::npos) return meshes;
-    left.remove_prefix(comma + 1);
-  }
+std::vector<StageMesh> stage_meshes(const std::vector<RankMesh>& meshes) {
+  std::vector<StageMesh> stages;
+  for (const RankMesh& mesh : meshes) stages.push_back({.data = mesh.data, .tensor = mesh.tensor});
+  return stages;
 }
 
-RunSpec with_meshes(RunSpec spec, const MeshArguments& ranks) {
-  if (!ranks.meshes.empty()) {
-    spec.meshes = parse_meshes(ranks.meshes);
-    if (static_cast<int>(spec.meshes.size()) != spec.grid.pipeline)
-      throw InputError(fmt::format("--meshes {}: there are {} pipeline ranks, give each one a mesh", ranks.meshes,
-                                   spec.grid.pipeline));
-  } else if (!ranks.reshard.empty()) {
-    throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
+Plan on_meshes(Plan plan, const std::string& meshes) {
+  if (meshes.empty()) return plan;
+  Layout& layout = plan.layout;
+  layout.meshes = meshes_of_option(meshes, layout.pipeline);
+  layout.tensor = 1;
+  layout = with_equal_meshes_plain(std::move(layout));
+  if (const auto devices = static_cast<int>(devices_of(layout)); devices != plan.cluster.devices) {
+    print_note(fmt::format("the meshes need {} devices, the plan's cluster has {}: priced on {} such devices", devices,
+                           plan.cluster.devices, devices));
+    if (!plan.cluster.network) plan.cluster.devices_per_node = std::max(plan.cluster.devices_per_node, devices);
+    plan.cluster = resize(plan.cluster, devices);
   }
+  plan.prediction.reset();
+  return plan;
+}
+
+std::optional<ReshardingKind> resharding_kind(const std::string& name) {
+  for (const ReshardingKind kind : {ReshardingKind::kDirect, ReshardingKind::kAllGather, ReshardingKind::kBroadcast})
+    if (resharding_name(kind) == name) return kind;
+  return std::nullopt;
+}
+
+RunSpec with_resharding(RunSpec spec, const MeshArguments& ranks) {
+  if (spec.meshes.empty() && ranks.meshes.empty() && !ranks.reshard.empty())
+    throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
   if (ranks.reshard == "direct") spec.resharding = Resharding::kDirect;
   if (ranks.reshard == "broadcast") spec.resharding = Resharding::kBroadcast;
   return spec;
+}
+
+RunSpec with_meshes(RunSpec spec, const MeshArguments& ranks) {
+  if (!ranks.meshes.empty()) spec.meshes = stage_meshes(meshes_of_option(ranks.meshes, spec.grid.pipeline));
+  return with_resharding(std::move(spec), ranks);
 }
 
 RunSpec with_state(RunSpec spec, const StateArguments& state) {

@@ -33,6 +33,12 @@ TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLin
     throw UsageError(
         "--backend timed replays a plan's own schedule, or --schedule NAME with --costs: give one of them");
   const Plan plan = plan_input(arguments.plan);
+  if (!plan.layout.meshes.empty())
+    throw InputError(
+        fmt::format("{}: its pipeline ranks are meshes of different shape, and the timed backend waits on ranks that "
+                    "are all alike: "
+                    "give --backend cpu",
+                    arguments.plan));
   const Evaluation evaluation = runnable_evaluation(plan);
   link = hop_link(arguments.link, plan.cluster);
   return {.title = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,

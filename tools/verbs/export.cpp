@@ -8,6 +8,7 @@
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/stack_conflict.h"
 #include "planner/spec/cluster_sites.h"
+#include "planner/spec/layout_keys.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/torch_csv.h"
@@ -107,6 +108,11 @@ int export_verb(const ExportArguments& arguments) {
   }
   const Plan plan = with_stages(plan_input(arguments.plan));
   if (arguments.target == kTorchCsv) return export_order(arguments, plan);
+  if (!plan.layout.meshes.empty())
+    throw InputError(fmt::format(
+        "{}: its pipeline ranks are meshes of different shape (meshes={}), which {} has no settings for: plan with one "
+        "mesh for all, as in --layout dp=2,tp=2",
+        arguments.plan, value_text(plan.layout.meshes), arguments.target));
   if (arguments.target == kChakra) return export_traces(arguments, plan);
   const Target target = target_input(arguments.target);
   const LaunchedDevices devices = launched_devices(plan.cluster.devices, plan.cluster.devices_per_node);

@@ -1,3 +1,5 @@
+#include "tools/verbs/partition_meshes.h"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -15,12 +17,13 @@
 #include "tools/io/usage.h"
 #include "tools/machine/integer_solver.h"
 #include "tools/reports/table.h"
-#include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr Seconds kSolverPatience{60};
 
 /// Sites with the prices of the graph on each.
 struct PricedSites {
@@ -110,20 +113,26 @@ LinkCost slowest_between(const ClusterSpec& cluster) {
   return slowest;
 }
 
+/// A long graph takes long by group.
+int usual_groups(std::size_t nodes) {
+  constexpr std::size_t kLongGraph = 1 << 11;
+  return nodes > kLongGraph ? 6 : 12;
+}
+
 /// Returns the question of the arguments. Throws UsageError where options do not go together.
-PipelineQuestion pipeline_asked(QuestionArguments& question, const ClusterSpec& cluster) {
+PipelineQuestion pipeline_asked(QuestionArguments& question, const ClusterSpec& cluster, int groups) {
   const Layout layout = layout_of(layout_input(question));
   if (to_text(layout) != to_text(layout_of({.microbatch = layout.microbatch})))
     throw UsageError("--meshes chooses the degrees itself: give only mbs in --layout");
-  constexpr int kMicrobatches = 32;
-  if (question.global_batch == 0) question.global_batch = layout.microbatch * kMicrobatches;
+  if (question.global_batch == 0) question.global_batch = layout.microbatch * kMeshMicrobatches;
   if (question.global_batch % layout.microbatch != 0)
     throw UsageError(fmt::format("--global-batch {} holds no whole number of micro-batches of {}: change one",
                                  question.global_batch, layout.microbatch));
   return {.samples = layout.microbatch,
           .microbatches = question.global_batch / layout.microbatch,
+          .clusters = groups,
           .between = slowest_between(cluster),
-          .solver = machine_solver(Seconds{60})};
+          .solver = machine_solver(kSolverPatience)};
 }
 
 /// Returns the simulated step of each site alone; empty where there is one site.
@@ -138,6 +147,34 @@ ordered_json steps_alone(const PricedSites& priced, const PipelineQuestion& aske
   return alone;
 }
 
+/// A question with the prices of its graph.
+struct AskedGraph {
+  PricedSites priced;
+  PipelineQuestion asked;
+};
+
+AskedGraph asked_graph(const PartitionArguments& arguments) {
+  QuestionArguments question = arguments.question;
+  const ClusterSpec cluster = cluster_input(question.cluster);
+  PipelineQuestion asked = pipeline_asked(question, cluster, arguments.groups);
+  PricedSites priced = priced_sites(question, cluster);
+  if (asked.clusters == 0) asked.clusters = usual_groups(priced.pricings.front()->graph()->nodes.size());
+  return {std::move(priced), std::move(asked)};
+}
+
+/// Returns how good a sharding is, and who says so.
+std::string proof_text(const GraphSharding& sharding) {
+  if (sharding.exact) return fmt::format("no sharding is cheaper, by {}", sharding.method);
+  const double gap = std::max(0.0, 100 * (1 - sharding.bound / sharding.cost));  // never "-0.0"
+  if (sharding.method == "elimination")
+    return fmt::format(
+        "another sharding may be {:.1f} % cheaper at most; with the package coinor-cbc or glpk-utils it may be solved "
+        "exactly",
+        gap);
+  return fmt::format("another sharding may be {:.1f} % cheaper at most, as far as {} has proved in {:.0f} s", gap,
+                     sharding.method, kSolverPatience.count());
+}
+
 void print_pipeline(const PricedSites& priced, const PipelineQuestion& asked, const GraphPipeline& found, double step,
                     const ordered_json& alone) {
   const Pricing& pricing = *priced.pricings.front();
@@ -150,26 +187,17 @@ void print_pipeline(const PricedSites& priced, const PipelineQuestion& asked, co
     print_text(fmt::format("{} alone: {}\n", site["site"].get<std::string>(),
                            site["step_time_s"].is_null() ? "does not fit" : duration_text(site["step_time_s"])));
   for (std::size_t i = 0; i < found.stages.size(); ++i) {
-    const GraphSharding& sharding = found.stages[i].sharding;
-    print_note(sharding.exact
-                   ? fmt::format("stage {}: no sharding is cheaper, by {}", i, sharding.method)
-                   : fmt::format("stage {}: another sharding may be {:.1f} % cheaper at most; with the package "
-                                 "coinor-cbc or glpk-utils it may be solved exactly",
-                                 i, 100 * (1 - sharding.bound / sharding.cost)));
+    print_note(fmt::format("stage {}: {}", i, proof_text(found.stages[i].sharding)));
   }
 }
 
 }  // namespace
 
 int partition_meshes(const PartitionArguments& arguments) {
-  QuestionArguments question = arguments.question;
-  const ClusterSpec cluster = cluster_input(question.cluster);
-  PipelineQuestion asked = pipeline_asked(question, cluster);
-  const PricedSites priced = priced_sites(question, cluster);
+  const AskedGraph graph = asked_graph(arguments);
+  const PricedSites& priced = graph.priced;
+  const PipelineQuestion& asked = graph.asked;
   const std::vector<GraphNode>& nodes = priced.pricings.front()->graph()->nodes;
-  constexpr std::size_t kLongGraph = 1 << 11;
-  constexpr int kFewClusters = 6;  // a long graph takes long by group
-  if (nodes.size() > kLongGraph) asked.clusters = kFewClusters;
   const std::optional<GraphPipeline> found = PipelinePlanner(priced.sites(), asked).fastest();
   if (!found) {
     print_note("plumb: no stages fit the devices' memory: use more devices, or a smaller micro-batch (mbs)");
@@ -193,6 +221,13 @@ int partition_meshes(const PartitionArguments& arguments) {
                             {"stages", stages},
                             {"one_site_alone", alone}}));
   return kDone;
+}
+
+std::optional<Seconds> objective_of_any_sharding(const PartitionArguments& arguments) {
+  const AskedGraph graph = asked_graph(arguments);
+  const std::optional<GraphPipeline> found = PipelinePlanner(graph.priced.sites(), graph.asked).fastest();
+  if (!found) return std::nullopt;
+  return found->objective;
 }
 
 }}  // namespace plumb::tools

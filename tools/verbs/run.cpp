@@ -14,7 +14,6 @@
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/nearest_name.h"
-#include "schedules/passes/lower.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/io/checkpoint_file.h"
 #include "tools/io/console.h"
@@ -43,12 +42,7 @@ constexpr int kRunSteps = 10;
 
 /// The plan's own schedule, or the one that is asked for, on the plan's ranks and micro-batches.
 RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
-  if (schedule.name.empty()) {
-    if (spec.meshes.empty()) return spec;
-    const Schedule order = order_of(plan);
-    const Schedule lowered = lower(order, {.data = {.enabled = has_replicas(spec), .zero = spec.zero}});
-    return with_schedule(std::move(spec), plan, order, lowered);
-  }
+  if (schedule.name.empty()) return spec;
   if (!names_schedule_file(schedule.name)) {
     if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
     if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
@@ -113,17 +107,17 @@ struct Training {
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const ReplayArguments& replay = arguments.replay;
-  const OwnPlan own = own_plan_input(replay.plan);
+  const OwnPlan own = own_plan_input(replay.plan, replay.ranks.meshes);
   const Plan& plan = own.plan;
-  const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan) : cpu_evaluation(plan);
+  const Evaluation predicted = replay.backend == "cuda" ? runnable_evaluation(plan, replay.ranks.reshard)
+                                                        : cpu_evaluation(plan, replay.ranks.reshard);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, replay.backend, steps));
-  spec = with_state(with_meshes(std::move(spec), replay.ranks), arguments.state);
+  spec = with_state(with_resharding(std::move(spec), replay.ranks), arguments.state);
   Training training{.spec = scheduled(std::move(spec), plan, replay.schedule),
                     .title = own.title,
                     .expected = steps * to_seconds(predicted.simulation.makespan)};
   training.spec.source = json_line(to_json(plan, version_text()));
   if (!replay.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
-  if (!replay.ranks.meshes.empty()) training.title += " on meshes " + replay.ranks.meshes;
   return training;
 }
 

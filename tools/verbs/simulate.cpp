@@ -30,12 +30,13 @@
 #include "tools/pages/simulation_page.h"
 #include "tools/pages/write_page.h"
 #include "tools/reports/interval_text.h"
+#include "tools/reports/mesh_report.h"
 #include "tools/reports/precision_note.h"
 #include "tools/reports/simulation_context.h"
 #include "tools/reports/simulation_report.h"
 #include "tools/reports/stack_text.h"
 #include "tools/reports/table.h"
-#include "tools/verbs/simulate_meshes.h"
+#include "tools/runs/run_layout.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome/chrome_trace.h"
 #include "traces/draw/draw.h"
@@ -103,9 +104,9 @@ std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path,
   return ranks;
 }
 
-/// `plan` is null for a schedule without a model.
+/// `plan` and its evaluation are null for a schedule without a model.
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
-            const SimulateArguments& arguments, const Plan* plan = nullptr) {
+            const SimulateArguments& arguments, const Plan* plan = nullptr, const Evaluation* evaluation = nullptr) {
   if (!context.no_sensitivity.empty()) print_note("no sensitivities: " + context.no_sensitivity);
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, [&](const TextSink& take) { write_chrome_trace(simulation.timeline, take); });
@@ -118,12 +119,14 @@ void report(const Simulation& simulation, const ReportContext& context, const st
     if (plan != nullptr) {
       add_stack(document, plan->training);
       document.update(interval_json(*plan, simulation));
+      document.update(mesh_json(*plan, *evaluation));
     }
     print_answer(json_answer(document));
     return;
   }
   print_text(title + ": " + simulation_verdict(simulation, context, plan) + "\n");
   if (plan != nullptr) print_text(stack_text(plan->training) + "; " + interval_text(*plan, simulation) + "\n");
+  if (plan != nullptr && !plan->layout.meshes.empty()) print_text("\n" + mesh_text(*plan, *evaluation));
   if (const std::string reasons = simulation_text(simulation, context); !reasons.empty()) print_text("\n" + reasons);
   if (arguments.verbose) print_text(simulation_details(simulation, context));
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
@@ -208,7 +211,8 @@ int simulate_schedule(const SimulateArguments& arguments) {
 /// `pricing` is the plan's, `priced` its layout's prices where the search has left them.
 int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout> priced,
                   const SimulateArguments& arguments) {
-  if (!arguments.meshes.empty()) return simulate_meshes(plan, arguments);
+  if (!arguments.reshard.empty() && plan.layout.meshes.empty())
+    throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
   if (arguments.sends == "blocking") {
     throw UsageError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
   }
@@ -216,7 +220,8 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
       evaluate(pricing, plan, std::move(priced),
                {.simulation = options_of(arguments),
                 .network = network_of(arguments.network),
-                .receives = arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly});
+                .receives = arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly,
+                .resharding = resharding_kind(arguments.reshard)});
   if (evaluation.exists) {
     for (const std::string& note : stack_notes(pricing, plan.layout)) print_note(note);
     if (evaluation.infeasible.empty()) {
@@ -233,7 +238,7 @@ int simulate_plan(Pricing& pricing, const Plan& plan, std::optional<PricedLayout
     report(evaluation.simulation, context,
            fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
                        short_text(plan.layout)),
-           arguments, &plan);
+           arguments, &plan, &evaluation);
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);
@@ -250,13 +255,13 @@ int simulate_verb(const SimulateArguments& arguments) {
         "simulate takes a plan file, or MODEL CLUSTER --global-batch N, or --schedule NAME with --costs: give one of "
         "them");
   }
-  if (!arguments.reshard.empty() && arguments.meshes.empty())
-    throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
+  if (asks_schedule && (!arguments.reshard.empty() || !arguments.meshes.empty()))
+    throw UsageError("--meshes and --reshard are for the ranks of a model: leave them away");
   for (const std::string& path : {arguments.trace, arguments.html})
     if (!path.empty()) require_writable(path);
   if (asks_schedule) return simulate_schedule(arguments);
   if (!asks_model) {
-    const Plan plan = plan_input(arguments.plan);
+    const Plan plan = on_meshes(plan_input(arguments.plan), arguments.meshes);
     Pricing pricing(plan.model, plan.cluster, plan.training);
     return simulate_plan(pricing, plan, std::nullopt, arguments);
   }
@@ -271,7 +276,11 @@ int simulate_verb(const SimulateArguments& arguments) {
   }
   if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_text(planned.switched + "\n");
   Evaluation& found = planned.search.ranked.front();
-  const Plan plan = plan_of(planned, found);
+  const Plan plan = on_meshes(plan_of(planned, found), arguments.meshes);
+  if (!arguments.meshes.empty()) {
+    Pricing pricing(plan.model, plan.cluster, plan.training);
+    return simulate_plan(pricing, plan, std::nullopt, arguments);
+  }
   found.priced.notes.clear();  // they are about a choice of split, and the plan has made it
   return simulate_plan(planned.pricing, plan, std::move(found.priced), arguments);
 }

@@ -32,7 +32,6 @@
 #include "tools/runs/cpu_run.h"
 #include "tools/runs/cuda_run.h"
 #include "tools/runs/lower_plan.h"
-#include "tools/runs/mesh_prediction.h"
 #include "tools/runs/plan_run.h"
 #include "tools/runs/run_layout.h"
 #include "tools/runs/timed_input.h"
@@ -48,9 +47,8 @@ namespace {
 constexpr int kValidateSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
-constexpr double kTolerancePct = 10;                   ///< of the verdict without --tolerance
-constexpr Seconds kSpeedBudget{0.4};                   ///< before the run, and after it
-constexpr const char* kDefaultReshard = "all-gather";  ///< RunSpec's
+constexpr double kTolerancePct = 10;  ///< of the verdict without --tolerance
+constexpr Seconds kSpeedBudget{0.4};  ///< before the run, and after it
 
 /// A prediction that stood before the first step, and what was measured after it.
 struct Replayed {
@@ -105,29 +103,20 @@ Evaluation over_measured_link(Evaluation evaluation, const MessageLink& link) {
   return evaluation;
 }
 
-/// The prediction that the run is held against: of the plan's ranks, or of meshes of different shape in their place.
+/// The prediction that the run is held against.
 Evaluation evaluation_of(const Plan& plan, const ReplayArguments& replay) {
   const bool on_gpu = replay.backend == "cuda";
+  if (!plan.layout.meshes.empty()) {
+    if (on_gpu) throw UsageError("meshes of different shape are for --backend cpu: a GPU's ranks are all alike");
+    if (!replay.link.empty())
+      throw UsageError(
+          "--link is one link for all hops, and between meshes of different shape they differ: leave it away");
+  }
   const std::optional<MessageLink> link = hop_link(replay.link, plan.cluster);
-  if (replay.ranks.meshes.empty()) {
-    Evaluation evaluation = !on_gpu             ? cpu_evaluation(plan)
-                            : replay.cuda.graph ? runnable_evaluation(launched_at_once(plan))
-                                                : runnable_evaluation(plan);
-    return link ? over_measured_link(std::move(evaluation), *link) : evaluation;
-  }
-  if (on_gpu) throw UsageError("--meshes is for --backend cpu: a GPU's ranks are all alike");
-  if (!replay.link.empty())
-    throw UsageError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
-  MeshPrediction meshes =
-      predict_meshes(plan, replay.ranks.meshes, replay.ranks.reshard.empty() ? kDefaultReshard : replay.ranks.reshard);
-  double bytes = 0;
-  for (std::size_t rank = 0; rank < meshes.stages.layouts.size(); ++rank) {
-    const Layout& layout = meshes.stages.layouts[rank];
-    bytes += static_cast<double>(meshes.evaluation.simulation.peak_memory_bytes[rank]) * layout.data * layout.tensor *
-             layout.context;
-  }
-  require_room(bytes);
-  return std::move(meshes.evaluation);
+  Evaluation evaluation = !on_gpu             ? cpu_evaluation(plan, replay.ranks.reshard)
+                          : replay.cuda.graph ? runnable_evaluation(launched_at_once(plan))
+                                              : runnable_evaluation(plan);
+  return link ? over_measured_link(std::move(evaluation), *link) : evaluation;
 }
 
 /// Replays the plan on the CPU or on a GPU. Returns nothing on all but the first of several processes, and where it has
@@ -139,12 +128,12 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   if (!replay.schedule.name.empty())
     throw UsageError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const CudaLibrary* gpu = on_gpu ? &require_cuda(replay.cuda) : nullptr;
-  OwnPlan own = own_plan_input(replay.plan);
+  OwnPlan own = own_plan_input(replay.plan, replay.ranks.meshes);
   Plan& plan = own.plan;
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
   const Evaluation predicted = evaluation_of(plan, replay);
   RunSpec spec = lower_plan(plan, predicted, training_settings(replay.training, replay.backend, kWarmupSteps + steps));
-  spec = with_meshes(std::move(spec), replay.ranks);
+  spec = with_resharding(std::move(spec), replay.ranks);
   spec.watchdog = Seconds{replay.watchdog_s};
   spec.source = json_line(to_json(plan, version_text()));
   if (on_gpu && run_as_processes(*gpu, spec, replay.cuda)) return {};
@@ -161,9 +150,7 @@ std::optional<Replayed> replay_plan(const ValidateArguments& arguments, int step
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
   Replayed replayed{
-      .title = fmt::format("{}{}, {} ranks on {}", own.title,
-                           replay.ranks.meshes.empty() ? "" : ", meshes " + replay.ranks.meshes,
-                           world_size(rank_grid_of(spec)),
+      .title = fmt::format("{}, {} ranks on {}", own.title, world_size(rank_grid_of(spec)),
                            on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
       .predicted = predicted.simulation.timeline};
   const auto speed_now = [&]() -> std::optional<MachineSpeed> {

@@ -19,8 +19,6 @@ int partition_verb(const PartitionArguments& arguments);
 /// Prints the partition of measured layers; `text` is the contents of the profile.
 int partition_profile(const PartitionArguments& arguments, const std::string& text);
 
-/// Prints stages on meshes of their own, with each node's sharding.
-int partition_meshes(const PartitionArguments& arguments);
 int simulate_verb(const SimulateArguments& arguments);
 int schedule_list_verb(const ScheduleVerbArguments& arguments);
 int schedule_make_verb(const ScheduleVerbArguments& arguments);

@@ -177,12 +177,12 @@ Seconds CollectiveTimes::operator()(const CollectivePrices& prices, const GroupP
   return calibrated(prices.nccl->spec.calibration, nccl_choice(tuning, bytes));
 }
 
-LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,
+LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source, const DeviceRange& destination,
                        int devices_per_node) {
-  const int block = grid.tensor * grid.context * grid.data;
-  for (int i = 0; i < block; ++i) {
-    const int source_node = device_of(grid, source_rank * block + i) / devices_per_node;
-    if (source_node != device_of(grid, destination_rank * block + i) / devices_per_node) return prices.network;
+  const int most = std::max(source.count, destination.count);
+  for (int i = 0; i < most; ++i) {
+    const int source_node = source.at(i * source.count / most) / devices_per_node;
+    if (source_node != destination.at(i * destination.count / most) / devices_per_node) return prices.network;
   }
   return {.latency = prices.node.latency, .bytes_per_second = inside_bandwidth(prices, 1)};
 }

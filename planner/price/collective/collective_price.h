@@ -81,8 +81,21 @@ class CollectiveTimes {
   Memo<std::pair<CollectiveKind, GroupPlacement>, NcclTuning> tunings_;
 };
 
-/// Returns the link of the slowest transfer between two pipeline ranks' devices.
-LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,
+/// Devices in a row, numbered over the nodes, or in several.
+struct DeviceRange {
+  int first = 0;
+  int count = 1;
+  int together = 0;  ///< devices of a row; 0: all
+  int stride = 0;    ///< from a row to the next
+
+  int at(int place) const {
+    return together == 0 ? first + place : first + place / together * stride + place % together;
+  }
+};
+
+/// Returns the link of the slowest transfer between two pipeline ranks' devices: each device of the larger run exchanges
+/// with the one at the same place of the other.
+LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source, const DeviceRange& destination,
                        int devices_per_node);
 
 }}  // namespace plumb::planner

@@ -13,17 +13,6 @@ bool is_worse(const GroupPlacement& one, const GroupPlacement& other) {
   return std::tuple(one.nodes, -one.ranks_per_node) > std::tuple(other.nodes, -other.ranks_per_node);
 }
 
-GroupPlacement worst_of_all(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
-  const int stage = grid.tensor * grid.context * grid.data;
-  std::optional<GroupPlacement> worst;
-  for (int rank = pipeline_rank * stage; rank < (pipeline_rank + 1) * stage; ++rank) {
-    if (!leads_group(grid, group, rank)) continue;
-    const GroupPlacement placement = placement_of(devices_of(grid, group_ranks(grid, group, rank)), devices_per_node);
-    if (!worst || is_worse(placement, *worst)) worst = placement;
-  }
-  return *worst;
-}
-
 }  // namespace
 
 GroupPlacement placement_of(const std::vector<int>& devices, int devices_per_node) {
@@ -39,12 +28,12 @@ GroupPlacement placement_of(const std::vector<int>& devices, int devices_per_nod
   return placement;
 }
 
-GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
+GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int first_device, int devices_per_node) {
   assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
   const int block = grid.tensor * grid.context * grid.data;
-  std::vector<int> ranks = group_ranks(grid, group, pipeline_rank * block);
+  std::vector<int> ranks = group_ranks(grid, group, 0);
   if (ranks.size() == 1) return {};
-  if (grid.together > 0) return worst_of_all(grid, group, pipeline_rank, devices_per_node);
+  for (int& rank : ranks) rank += first_device;
   // The other groups are the first one, shifted; those that start at one place of a node are placed alike.
   const int first = ranks.front(), stride = ranks[1] - first, span = stride * static_cast<int>(ranks.size());
   std::vector<bool> seen(static_cast<std::size_t>(devices_per_node));
@@ -58,6 +47,17 @@ GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipelin
       const GroupPlacement placement = placement_of(ranks, devices_per_node);
       if (!worst || is_worse(placement, *worst)) worst = placement;
     }
+  }
+  return *worst;
+}
+
+GroupPlacement worst_placement_apart(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
+  const int stage = grid.tensor * grid.context * grid.data;
+  std::optional<GroupPlacement> worst;
+  for (int rank = pipeline_rank * stage; rank < (pipeline_rank + 1) * stage; ++rank) {
+    if (!leads_group(grid, group, rank)) continue;
+    const GroupPlacement placement = placement_of(devices_of(grid, group_ranks(grid, group, rank)), devices_per_node);
+    if (!worst || is_worse(placement, *worst)) worst = placement;
   }
   return *worst;
 }

@@ -35,7 +35,10 @@ TEST_CASE("the choices of GLPK and CBC are read") {
   const char* cbc =
       "Optimal - objective value 4.5\n      1 x0_1                  1                       2\n"
       "      3 x1_1                  1                       2\n";
-  for (const char* text : {glpk, cbc}) {
+  const char* highs =
+      "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 4.5\n# Columns 8\nx0_0 0\n"
+      "x0_1 1\nx1_0 0\nx1_1 1\ny0_0_0 0\n";
+  for (const char* text : {glpk, cbc, highs}) {
     CAPTURE(text);
     CHECK(choices_in(problem, text) == std::vector<int>{1, 1});
     const Assignment given{.choices = {0, 0}, .cost = 11, .bound = 3, .exact = false};
@@ -47,6 +50,7 @@ TEST_CASE("the choices of GLPK and CBC are read") {
   CHECK(!choices_in(problem, "no solution").has_value());
   const Assignment given{.choices = {1, 1}, .cost = 4.5, .bound = 3, .exact = false};
   for (const char* text : {"Stopped on time - objective value 4.5\n 0 x0_0 1 2\n 2 x1_0 1 2\n",
+                           "Model status\nTime limit reached\nx0_0 1\nx1_0 1\n",
                            "Status: INTEGER NON-OPTIMAL\n1 x0_0 * 1 0\n3 x1_0 * 1 0\n"}) {
     CAPTURE(text);
     const Assignment stopped = solved(problem, given, {.solver = "solver", .text = text});
@@ -54,6 +58,28 @@ TEST_CASE("the choices of GLPK and CBC are read") {
     CHECK(stopped.cost == 4.5);
     CHECK(stopped.bound == 3);
   }
+}
+
+TEST_CASE("a solver that is stopped says how much cheaper another choice may be") {
+  const char* cbc =
+      "Result - Stopped on time limit\n\nObjective value:                4.5\nLower bound:                    4.25\n";
+  const char* highs =
+      "Solving report\n  Status            Time limit reached\n  Primal bound      4.5\n  Dual bound        4.25\n";
+  const char* glpk =
+      "+   100: mip =     not found yet >=              -inf        (1; 0)\n"
+      "+   200: mip =   4.500000000e+00 >=   4.250000000e+00   5.6% (7; 3)\n";
+  const Assignment given{.choices = {1, 1}, .cost = 4.5, .bound = 3, .exact = false};
+  for (const char* log : {cbc, highs, glpk}) {
+    CAPTURE(log);
+    CHECK(bound_in(log) == 4.25);
+    const Assignment stopped = solved(two_variables(), given, {.solver = "solver", .text = "", .log = log});
+    CHECK(stopped.bound == 4.25);
+    CHECK_FALSE(stopped.exact);
+  }
+  CHECK_FALSE(bound_in("mip = not found yet >= -inf (1; 0)"));
+  CHECK_FALSE(bound_in("nothing of that"));
+  CHECK(solved(two_variables(), given, {.solver = "solver", .text = "", .log = "Lower bound: 2\n"}).bound == 3);
+  CHECK(solved(two_variables(), given, {.solver = "solver", .text = "", .log = "Lower bound: 9\n"}).bound == 4.5);
 }
 
 }}  // namespace plumb::test

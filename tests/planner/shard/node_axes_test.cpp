@@ -1,9 +1,11 @@
 #include "planner/shard/node_axes.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/spec/model_spec.h"
@@ -73,6 +75,75 @@ TEST_CASE("a convolution on rows of pixels exchanges the rows that its kernel re
   REQUIRE(spatial.has_value());
   REQUIRE(spatial->forward.size() == 1);
   CHECK(spatial->forward.front().elements == 2 * 32 * 8);
+}
+
+TEST_CASE("a volume is divided by planes and rows, and its kernel is a cube") {
+  const auto nodes = nodes_of(R"({"name": "g", "nodes": [{"name": "x", "op": "input", "shape": [8, 16, 32, 4]},
+                                  {"op": "convolution", "filters": 16, "kernel": 3, "padding": 1, "bias": false},
+                                  {"op": "max_pooling", "kernel": 2}]})");
+  const std::vector<NodeAxis> axes = node_axes(nodes, 1), pooled = node_axes(nodes, 2);
+  const auto planes = axis_of(axes, ShardingKind::kSpatial, 1), rows = axis_of(axes, ShardingKind::kSpatial, 2);
+  REQUIRE((planes && rows));
+  CHECK(planes->size == 8);
+  CHECK(planes->forward.front().elements == 2 * 16 * 32 * 4);
+  CHECK(rows->forward.front().elements == 2 * 8 * 32 * 4);
+  CHECK_FALSE(axis_of(axes, ShardingKind::kSpatial, 3));
+  CHECK(axis_of(pooled, ShardingKind::kSpatial, 2)->size == 8);
+  CHECK(axis_of(pooled, ShardingKind::kSpatial, 2)->forward.empty());
+}
+
+TEST_CASE("groups of channels are divided by group") {
+  const auto nodes = nodes_of(R"({"name": "g", "nodes": [{"name": "x", "op": "input", "shape": [8, 8, 32]},
+      {"op": "convolution", "filters": 64, "kernel": 3, "padding": 1, "bias": false, "groups": 4},
+      {"op": "transposed_convolution", "filters": 32, "kernel": 2, "stride": 2, "groups": 8}]})");
+  for (const int node : {1, 2}) {
+    const auto grouped = axis_of(node_axes(nodes, node), ShardingKind::kColumn, 3);
+    REQUIRE(grouped.has_value());
+    CHECK(grouped->size == (node == 1 ? 4 : 8));
+    CHECK(grouped->inputs.front() == TensorSide{.dimension = 3});
+    CHECK_FALSE(axis_of(node_axes(nodes, node), ShardingKind::kRow, -1));
+  }
+}
+
+/// [row of the output][row of the input] true if the input's row is part of the output's, in a transposed convolution.
+std::vector<std::vector<bool>> touched_rows(int inputs, int kernel, int stride, int padding) {
+  const int outputs = (inputs - 1) * stride + kernel - 2 * padding;
+  std::vector<std::vector<bool>> touched(outputs, std::vector<bool>(inputs, false));
+  for (int i = 0; i < inputs; ++i)
+    for (int k = 0; k < kernel; ++k)
+      if (const int o = i * stride + k - padding; o >= 0 && o < outputs) touched[o][i] = true;
+  return touched;
+}
+
+TEST_CASE("a transposed convolution exchanges the rows of its output that inputs of two devices are part of") {
+  for (const auto& [kernel, stride, padding] :
+       std::vector<std::array<int, 3>>{{2, 2, 0}, {3, 1, 1}, {4, 2, 1}, {5, 1, 2}, {6, 2, 2}, {1, 1, 0}}) {
+    CAPTURE(kernel);
+    CAPTURE(stride);
+    const auto nodes = nodes_of(fmt::format(R"({{"name": "g", "nodes": [
+        {{"name": "x", "op": "input", "shape": [8, 8, 4]}},
+        {{"op": "transposed_convolution", "filters": 6, "kernel": {}, "stride": {}, "padding": {}}}]}})",
+                                            kernel, stride, padding)
+                                    .c_str());
+    const auto touched = touched_rows(8, kernel, stride, padding);
+    std::int64_t shared = 0;  // rows of the output that both halves of the input are part of
+    for (const std::vector<bool>& row : touched) {
+      const bool first = std::any_of(row.begin(), row.begin() + 4, [](bool is) { return is; });
+      const bool second = std::any_of(row.begin() + 4, row.end(), [](bool is) { return is; });
+      shared += first && second ? 1 : 0;
+    }
+    const auto spatial = axis_of(node_axes(nodes, 1), ShardingKind::kSpatial, 1);
+    REQUIRE(spatial.has_value());
+    CHECK(spatial->size == 8);
+    const std::int64_t row = element_count(nodes[1].shape) / nodes[1].shape[0];
+    CHECK((spatial->forward.empty() ? 0 : spatial->forward.front().elements) == shared * row);
+    const auto columns = axis_of(node_axes(nodes, 1), ShardingKind::kColumn, 3);
+    const auto depth = axis_of(node_axes(nodes, 1), ShardingKind::kRow, -1);
+    REQUIRE((columns && depth));
+    CHECK(columns->size == 6);
+    CHECK(depth->size == 4);
+    CHECK(depth->output.summed);
+  }
 }
 
 }}  // namespace plumb::test

@@ -204,4 +204,42 @@ TEST_CASE("the cheapest sharding is that of trying every one, on 200 random grap
   }
 }
 
+TEST_CASE("so it is on 60 random networks over volumes, which shrink and grow again") {
+  std::mt19937 random(31);
+  for (int trial = 0; trial < 60; ++trial) {
+    json nodes = {{{"name", "volume"}, {"op", "input"}, {"shape", {8, 8, 8, 16}}}};
+    const auto convolve = [&](const char* op, int filters, int kernel, int stride) {
+      nodes.push_back({{"name", fmt::format("n{}", nodes.size())},
+                       {"op", op},
+                       {"filters", filters},
+                       {"kernel", kernel},
+                       {"stride", stride},
+                       {"padding", stride == 1 ? kernel / 2 : 0}});
+    };
+    convolve("convolution", 16, 3, 1);
+    for (int i = 0; i < 2; ++i) {
+      const std::string whole = nodes.back()["name"];
+      if (random() % 2 == 0) convolve("convolution", 16, 3, 1);
+      convolve("convolution", 64, 2, 2);
+      if (random() % 2 == 0) convolve("transposed_convolution", 64, 3, 1);
+      convolve("transposed_convolution", 16, 2, 2);
+      if (random() % 2 == 0)
+        nodes.push_back({{"name", fmt::format("skip{}", i)}, {"op", "add"}, {"inputs", {nodes.back()["name"], whole}}});
+    }
+    Pricing pricing(model_from_json({{"name", "random"}, {"nodes", nodes}}, "random"), round_cluster(4),
+                    {.global_batch = 8, .sequence = 1});
+    const ShardingQuestion question{.begin = 0,
+                                    .end = static_cast<int>(pricing.graph()->nodes.size()),
+                                    .mesh = {GroupPlacement{}, in_a_node(4)},
+                                    .samples = random() % 2 == 0 ? 4 : 1,
+                                    .microbatches = 2};
+    const ShardingProblem problem = sharding_problem(pricing, question);
+    std::vector<int> choices;
+    double best = std::numeric_limits<double>::infinity();
+    try_all(problem, choices, 0, best);
+    CAPTURE(trial);
+    CHECK(cheapest_sharding(pricing, question).cost.count() == doctest::Approx(best).epsilon(1e-12));
+  }
+}
+
 }}  // namespace plumb::test

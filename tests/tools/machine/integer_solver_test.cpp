@@ -34,7 +34,7 @@ TEST_CASE("the machine's solver finds what an exact elimination finds, where the
   CHECK(given.bound <= exact.cost);
   const auto answer = machine_solver(Seconds{30})(integer_program(problem));
   if (!answer) {
-    MESSAGE("skipped: neither cbc nor glpsol is on PATH");
+    MESSAGE("skipped: no cbc, highs or glpsol is on PATH");
     return;
   }
   const Assignment found = solved(problem, given, *answer);

@@ -34,6 +34,7 @@ class Layout(_LayoutKeys, total=False):
     offload: str
     group: int
     bucket_mib: int
+    meshes: str
     split: List[int]
 
 

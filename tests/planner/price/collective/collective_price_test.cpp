@@ -63,9 +63,8 @@ TEST_CASE("in a full mesh a group uses only the links between its own devices") 
   CHECK(time(3, 1, 3, kAllGather) == doctest::Approx(2e-6 + 2.0 / 3 * 1e9 / (200e9 / 3)).epsilon(1e-12));
   CHECK(time(2, 1, 2, kAllToAll) == doctest::Approx(1e-6 + 0.5 * 1e9 / (100e9 / 3)).epsilon(1e-12));
   CHECK(time(2, 2, 1, kAllReduce) == collective_s(2, 2, 1, kAllReduce));  // the mesh has no part in it
-  const ProcessGrid pipeline{.pipeline = 4};
-  CHECK(pipeline_link(prices, pipeline, 0, 1, 4).bytes_per_second == doctest::Approx(100e9 / 3));
-  CHECK(pipeline_link(prices, pipeline, 0, 1, 1).bytes_per_second == doctest::Approx(10e9));
+  CHECK(pipeline_link(prices, {.first = 0}, {.first = 1}, 4).bytes_per_second == doctest::Approx(100e9 / 3));
+  CHECK(pipeline_link(prices, {.first = 0}, {.first = 1}, 1).bytes_per_second == doctest::Approx(10e9));
 }
 
 TEST_CASE("two MI300X exchange over one of seven links, as measured to 7 %") {
@@ -152,18 +151,26 @@ TEST_CASE("groups sit where the process grid puts them") {
   CHECK(placement_of({0, 2, 4, 6}, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
   const ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
   CHECK(worst_placement(grid, Group::kTensor, 0, 4) == GroupPlacement{.ranks = 2, .nodes = 1, .ranks_per_node = 2});
-  CHECK(worst_placement(grid, Group::kData, 1, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
+  CHECK(worst_placement(grid, Group::kData, 8, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
+  // Behind three other devices the first of four replicas lies on one node, the others on the next.
+  CHECK(worst_placement({.data = 4}, Group::kData, 3, 4) ==
+        GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 1});
   // The second tensor group of 3 on nodes of 4, ranks 3 to 5, crosses nodes.
   CHECK(worst_placement({.tensor = 3, .data = 4}, Group::kTensor, 0, 4).nodes == 2);
 }
 
 TEST_CASE("pipeline neighbours exchange over the slowest of their devices' links") {
   const CollectivePrices prices = collective_prices(round_cluster(8), 4);
-  const ProcessGrid inside{.tensor = 1, .data = 1, .pipeline = 8};
-  CHECK(pipeline_link(prices, inside, 0, 1, 4).bytes_per_second == 100e9);
-  CHECK(pipeline_link(prices, inside, 3, 4, 4).bytes_per_second == 10e9);
-  CHECK(pipeline_link(prices, inside, 3, 4, 4).latency == Seconds{10e-6});
-  CHECK(pipeline_link(prices, {.tensor = 2, .data = 2, .pipeline = 2}, 0, 1, 4).bytes_per_second == 10e9);
+  const auto link = [&](const DeviceRange& source, const DeviceRange& destination) {
+    return pipeline_link(prices, source, destination, 4);
+  };
+  CHECK(link({.first = 0}, {.first = 1}).bytes_per_second == 100e9);
+  CHECK(link({.first = 3}, {.first = 4}).bytes_per_second == 10e9);
+  CHECK(link({.first = 3}, {.first = 4}).latency == Seconds{10e-6});
+  CHECK(link({.first = 0, .count = 4}, {.first = 4, .count = 4}).bytes_per_second == 10e9);
+  // Runs of two and one device in one node; of one and four devices, of which the last lies on the next node.
+  CHECK(link({.first = 0, .count = 2}, {.first = 2, .count = 1}).bytes_per_second == 100e9);
+  CHECK(link({.first = 0, .count = 1}, {.first = 1, .count = 4}).bytes_per_second == 10e9);
 }
 
 TEST_CASE("a missing link is asked for") {
