@@ -98,7 +98,8 @@ ordered_json to_json(const SearchAnswer& answer, SimTime time, double gap_pct) {
           {"bound_reason", bound.reason},
           {"bound_terms", terms},
           {"gap_pct", gap_pct},
-          {"proved_optimal", time.count() == bound.time},
+          {"bound_without_pairs", answer.asked.pairs_gain},
+          {"proved_optimal", time.count() == bound.time && !answer.asked.pairs_gain},
           {"span_bubble_ratio", answer.simulation.span_bubble_ratio},
           {"bubble_ratio", answer.simulation.bubble_ratio},
           {"peak_activations", *std::ranges::max_element(answer.simulation.peak_activations)}};

@@ -45,4 +45,18 @@ TEST_CASE("a kernel that does something else is found out") {
         "a byte ahead of tensor 1 was written");
 }
 
+TEST_CASE("a word that no kernel writes may be no number") {
+  HostMachine one(std::nullopt), other(std::nullopt);
+  KernelBench ours(one), reference(other);
+  const auto call_with = [](KernelOperands& with) {
+    with.numbers({.replay = ~std::uint64_t{0}});
+    float *sum = with.float_room(32), *x = with.floats(32), *y = with.floats(32);
+    return [=](DeviceKernels& kernels) { kernels.add_gradients(sum, x, y, 32); };
+  };
+  KernelOperands own(ours.memory(), {}, 1), same(reference.memory(), {}, 1);
+  const auto here = call_with(own);
+  const auto there = call_with(same);
+  CHECK(own.difference(ours.outcome("a sum", here, own), reference.outcome("a sum", there, same), {}) == "");
+}
+
 }  // namespace plumb::test

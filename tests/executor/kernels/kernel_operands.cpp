@@ -50,10 +50,10 @@ float KernelOperands::number(std::span<const std::byte> image, const Tensor& ten
   return *half_ == HalfFormat::kBf16 ? widened(loaded<Bf16>(from)) : widened(loaded<Fp16>(from));
 }
 
-bool KernelOperands::is_untouched(std::span<const std::byte> image, const Tensor& tensor, std::int64_t at) {
-  const auto bytes =
-      image.subspan(tensor.first + static_cast<std::size_t>(at) * tensor.element_bytes, tensor.element_bytes);
-  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == kNoNumber; });
+bool KernelOperands::is_untouched(std::span<const std::byte> image, const Tensor& tensor, std::int64_t at) const {
+  const std::size_t first = tensor.first + static_cast<std::size_t>(at) * tensor.element_bytes;
+  return std::ranges::equal(image.subspan(first, tensor.element_bytes),
+                            std::span(bytes_).subspan(first, tensor.element_bytes));
 }
 
 void* KernelOperands::filled(Values values, std::int64_t elements, float scale, std::int64_t shift) {

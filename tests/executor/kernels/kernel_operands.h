@@ -91,7 +91,7 @@ class KernelOperands {
   void* address_of(const Tensor& tensor) const { return base_ + tensor.first; }
   void put(const Tensor& tensor, std::int64_t at, float value);
   float number(std::span<const std::byte> image, const Tensor& tensor, std::int64_t at) const;
-  static bool is_untouched(std::span<const std::byte> image, const Tensor& tensor, std::int64_t at);
+  bool is_untouched(std::span<const std::byte> image, const Tensor& tensor, std::int64_t at) const;
   std::string difference_of(const Tensor& tensor, std::size_t number_of_tensor, std::span<const std::byte> ours,
                             std::span<const std::byte> reference, const Tolerance& tolerance) const;
 
