@@ -57,7 +57,7 @@ SAME_OF = {("forward-only", "--max-activations"): "it holds no activation behind
 NO_DIFFERENCE_IN = {"plan": {
     "--links": "few transfers meet", "--unfolded": "one replica stands for all, by proof", "--sends": "a plan's receives are posted in time",
     "--receives": "a plan's receives are posted in time",
-    "--seq": "that of the model",
+    "--seq": "that of the model", "--meshes": "meshes that are all alike are the plain layout",
     "--degrade": "one node sends nothing through its NICs"}}
 
 MADE = {

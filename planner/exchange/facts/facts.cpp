@@ -80,7 +80,6 @@ const std::vector<std::string>& run_fact_names() {
 Facts facts_of(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
   Facts facts;
   visit_layout_keys([&](std::string_view key, auto place) { facts[std::string(key)] = as_json(layout.*place); });
-  facts.erase("meshes");  // no trainer has a word for them
   if (layout.zero == 0 || layout.shard == layout.data * layout.context) facts["shard"] = 0;
   facts["split"] = layout.split;
   const nlohmann::ordered_json of_training = to_json(training);
