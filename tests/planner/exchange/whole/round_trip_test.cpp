@@ -45,7 +45,7 @@ class LayoutDraw {
     drawn.context_kind = std::vector{ContextKind::kOfStack, ContextKind::kOfStack, ContextKind::kRing,
                                      ContextKind::kAllGather, ContextKind::kUlysses}[one_of({0, 1, 2, 3, 4})];
     drawn.bucket_mib = one_of({0, 0, 0, 0, 0, 0, 40});
-    drawn.order = one_of({0, 0, 0, 0, 0, 0, 0, 1}) == 1 ? RankOrder::kReplicasApart : RankOrder::kStagesApart;
+    if (drawn.pipeline > 1 && drawn.data > 1 && one_of({0, 0, 0, 1}) == 1) drawn.order = RankOrder::kReplicasApart;
     if (model.experts > 0) {
       drawn.expert = one_of({1, 2});
       drawn.expert_tensor = one_of({1, drawn.tensor});
