@@ -14,7 +14,7 @@ struct RankMesh {
   int data = 1;
   int tensor = 1;
 
-  friend auto operator<=>(const RankMesh&, const RankMesh&) = default;
+  friend auto operator<=>(const RankMesh&, const RankMesh&) = default;  // NOLINT(modernize-use-nullptr): false alarm
 };
 
 /// Reads a mesh for each pipeline rank; degrees of 1 need not be named. Throws SpecError naming an item that is no mesh.

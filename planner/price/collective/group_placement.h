@@ -14,7 +14,7 @@ struct GroupPlacement {
   int nodes = 1;
   int ranks_per_node = 1;  ///< ranks on the node that has the fewest of them
 
-  friend auto operator<=>(const GroupPlacement&, const GroupPlacement&) = default;
+  friend auto operator<=>(const GroupPlacement&, const GroupPlacement&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// `devices` are ascending.
