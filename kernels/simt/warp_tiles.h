@@ -140,7 +140,7 @@ PLUMB_SIMT void products_of_rows(const Warp& warp,
 }
 
 /// sums [16 * kRowTiles, kChannels] += weights [16 * kRowTiles, 8 * kColumnTiles], rounded to S, times the tile's rows.
-/// What more there is of the sums stays as it is.
+/// The sums behind the first kChannels / 8 stay as they are.
 template <int kRowTiles, int kColumnTiles, class Warp, class S, int kChannels, int kSums>
 PLUMB_SIMT void add_weighted_tile(const Warp& warp,
                                   typename Warp::template PerLane<FragmentSums> (&sums)[kRowTiles][kSums],

@@ -157,7 +157,7 @@ Pricing::Placements Pricing::placements_of(const Layout& layout) const {
       placements.expert_replicas.push_back(placements.expert_replicas[rank - period]);
       continue;
     }
-    Layout of_rank = layout;
+    Layout of_rank = layout;  // maybe another rank's, so that its micro-batch says nothing of this one's
     of_rank.data = mesh_of_rank(layout, rank).data;
     of_rank.tensor = mesh_of_rank(layout, rank).tensor;
     const ProcessGrid grid = grid_of(of_rank), experts = expert_grid_of(of_rank);

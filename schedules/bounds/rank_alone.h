@@ -18,7 +18,7 @@ namespace plumb { inline namespace schedules {
 ///   the lane's end and back;
 ///   an input gradient ends at least the way between before that of the rank's stage before;
 ///   the objective ends no earlier than the tail (lane_times.h) behind any input gradient.
-/// Those are all constraints that are kept here; what else an order must keep to can only make it longer. The k-th
+/// The bound keeps these constraints alone, and whatever else an order must keep to can only make it longer. The k-th
 /// actions of a kind on a stage are taken for those of micro-batch k: sorting the starts of each stage keeps all of the
 /// above, since the micro-batches of a lane cost the same. Partial orders with the same numbers of actions are compared:
 /// one whose rank, messages and objective are all as early replaces the other. An action that could start behind the

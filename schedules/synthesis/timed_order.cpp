@@ -30,7 +30,7 @@ std::int64_t TimedOrder::time(const RankOrders& orders) {
       std::int64_t start = i > 0 ? ends_[cause] : 0;
       bool known = true;
       const auto& [own, neighbor, slice] = graph_.inputs[id];
-      // Those of its own stage stand earlier on its rank.
+      // Inputs of the action's own stage come from earlier actions of its rank.
       if (own.id != OrderGraph::kNone) known = ends_[own.id] != OrderGraph::kUnknownEnd;
       if (slice.id != OrderGraph::kNone) known = known && ends_[slice.id] != OrderGraph::kUnknownEnd;
       if (neighbor.id != OrderGraph::kNone) {

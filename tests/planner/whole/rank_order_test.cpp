@@ -37,7 +37,7 @@ TEST_CASE("with replicas apart, messages stay within a node and gradients cross 
   CHECK(pricing.placements(layout).replicas[0].sharers == GroupPlacement{4, 2, 2});
 }
 
-TEST_CASE("on a network as fast as a node the order of ranks changes no step") {
+TEST_CASE("on a network as fast as a node messages cost the same in both orders, and no ring costs less apart") {
   const ModelSpec model = small_gpt();
   ClusterSpec cluster = round_cluster(8);
   cluster.network = cluster.node_link;
