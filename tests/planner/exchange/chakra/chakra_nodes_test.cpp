@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/search/evaluate_plan.h"
+#include "schedules/error.h"
 #include "tests/planner/round_plan.h"
 
 namespace plumb::test {
@@ -120,6 +121,13 @@ TEST_CASE("all members of a group have its collectives in one order") {
     CHECK(ranks.size() == groups[static_cast<std::size_t>(group)].size());
     for (const auto& [rank, calls] : ranks) CHECK(calls == ranks.begin()->second);
   }
+}
+
+TEST_CASE("a trace whose ranks are no devices in the usual order is refused") {
+  Layout layout = layout_of(parse_layout("dp=2,pp=2"));
+  CHECK(!chakra_groups(layout).empty());
+  layout.order = RankOrder::kReplicasApart;
+  CHECK_THROWS_AS(chakra_groups(layout), SpecError);
 }
 
 }  // namespace plumb::test
