@@ -12,4 +12,8 @@ namespace plumb { inline namespace planner {
 /// the stages; a pair of ranks with several boundaries comes several times.
 std::vector<std::pair<int, int>> pipeline_hops(const Schedule& schedule);
 
+/// Returns [stage] the place among them of the hop from its predecessor, which the hop back follows; -1 where the two
+/// are on one rank, or it has no predecessor.
+std::vector<int> hops_to(const Schedule& schedule);
+
 }}  // namespace plumb::planner

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/evaluate/pipeline_hops.h"
 #include "planner/spec/cluster_sites.h"
 #include "schedules/units.h"
 
@@ -53,6 +54,25 @@ std::vector<StageTimes> times_of(const CostTable& kinds, bool backwards) {
   return times;
 }
 
+/// The time from when a message leaves until it is there.
+SimTime message_time(const StageLink& link, std::int64_t bytes) {
+  return to_sim_time(Seconds{static_cast<double>(bytes) / link.cost.bytes_per_second}) + to_sim_time(link.cost.latency);
+}
+
+/// The times of the messages between a stage and its predecessor.
+struct HopTimes {
+  SimTime forth{0};
+  SimTime back{0};
+};
+
+HopTimes hop_times(int stage, const StageTable& stages, const BoundOrder& order) {
+  const int hop = order.hop[stage];
+  if (hop < 0 || stages.links.empty()) return {};
+  const auto kind = [&](int of) -> const StageCosts& { return stages.kinds.stages[stages.kind_of_stage[of]]; };
+  return {.forth = message_time(stages.links[hop], kind(order.predecessor[stage]).activation_message_bytes),
+          .back = message_time(stages.links[hop + 1], kind(stage).gradient_message_bytes)};
+}
+
 /// Each stage a kind of its own.
 std::vector<int> own_kinds(const CostTable& costs) {
   std::vector<int> kinds(costs.stages.size());
@@ -72,6 +92,7 @@ BoundOrder bound_order(const Schedule& schedule) {
                                                   return std::ranges::any_of(actions, &Action::overlaps_next);
                                                 }),
                    .predecessor = stage_neighbors(schedule).predecessor,
+                   .hop = hops_to(schedule),
                    .by_part = std::vector<int>(stages),
                    .root = std::vector<int>(stages),
                    .first_stage = std::vector<int>(schedule.ranks.size(), -1)};
@@ -109,8 +130,9 @@ SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order,
     const int predecessor = order.predecessor[stage];
     if (predecessor < 0) continue;
     // A rank's last weight gradient may run beside the input gradients of those parts where backwards are split.
-    before[stage] = before[predecessor] + at(predecessor).forward;
-    if (!order.split) before[stage] += at(predecessor).backward;
+    const HopTimes messages = hop_times(stage, stages, order);
+    before[stage] = before[predecessor] + at(predecessor).forward + messages.forth;
+    if (order.backwards && !order.split) before[stage] += at(predecessor).backward + messages.back;
   }
   SimTime bound{0};
   for (std::size_t rank = 0; rank < order.first_stage.size(); ++rank) {
@@ -127,7 +149,10 @@ SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order,
 
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches) {
   const std::vector<int> kinds = own_kinds(costs);
-  return step_time_lower_bound({costs, kinds}, bound_order(order), microbatches);
+  std::vector<StageLink> links;
+  for (const auto& [source, destination] : pipeline_hops(order))
+    links.push_back({source, destination, link_between(costs, source, destination)});
+  return step_time_lower_bound({costs, kinds, links}, bound_order(order), microbatches);
 }
 
 SimTime busy_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches) {

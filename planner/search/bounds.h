@@ -3,13 +3,14 @@
 // are sound, so that a search that drops a layout by them never drops the best.
 //
 //   const BoundOrder bound = bound_order(schedule);      // once for each order; memory by held_order.h
-//   step_time_lower_bound({priced.kinds, priced.kind_of_stage}, bound, microbatches);
+//   step_time_lower_bound(stage_table(priced), bound, microbatches);
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "planner/evaluate/priced_layout.h"
 #include "planner/search/held_order.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
@@ -23,7 +24,11 @@ namespace plumb { inline namespace planner {
 struct StageTable {
   const CostTable& kinds;              ///< a stage for each
   std::span<const int> kind_of_stage;  ///< [stage]
+  std::span<const StageLink> links;    ///< in the order of pipeline_hops(); empty: a hop takes no time
 };
+inline StageTable stage_table(const PricedLayout& priced) {
+  return {.kinds = priced.kinds, .kind_of_stage = priced.kind_of_stage, .links = priced.links};
+}
 
 /// The facts of an order that the bound of a step needs. They do not depend on the number of micro-batches.
 struct BoundOrder {
@@ -33,16 +38,17 @@ struct BoundOrder {
   bool pairs = false;            ///< true if there are overlapped pairs, which hide collectives
   std::vector<int> rank;         ///< [stage]
   std::vector<int> predecessor;  ///< [stage] or -1
-  std::vector<int> by_part;      ///< stages, predecessors first
-  std::vector<int> root;         ///< [stage] the first of its lane
+  std::vector<int> hop;      ///< [stage] the place in pipeline_hops() of that from its predecessor, or -1; then back
+  std::vector<int> by_part;  ///< stages, predecessors first
+  std::vector<int> root;     ///< [stage] the first of its lane
   std::vector<int> first_stage;  ///< [rank] the one with the first part, or -1
 };
 BoundOrder bound_order(const Schedule& schedule);
 
 /// Returns a time before which no schedule of these stages ends. It adds for each rank the forwards of the parts before
 /// its first one, the rank's own work on all micro-batches, the backwards of those parts (unless the backward is split:
-/// weight gradients may run beside them), and the reduction (unless it starts inside a backward) and optimizer step
-/// that come last. `order` may have any number of micro-batches. `waits` are times for which each rank waits between its
+/// weight gradients may run beside them), the messages between them, and the reduction (unless it starts inside a
+/// backward) and optimizer step that come last. `order` may have any number of micro-batches. `waits` are times for which each rank waits between its
 /// first and its last compute action; empty: none is known.
 SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches,
                               std::span<const SimTime> waits = {});

@@ -236,7 +236,7 @@ LeastTimes Candidates::bound_by_stages(const Layout& layout, StageBounds& known_
 
 LeastTimes Candidates::bound_of_stages(const Layout& layout, const Skeleton& skeleton, bool moves) {
   const PricedLayout priced = price_layout(pricing_, layout, skeleton.schedule, skeleton.order);
-  const StageTable stages{priced.kinds, priced.kind_of_stage};
+  const StageTable stages = stage_table(priced);
   const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
   MoveTimes moving;
   try {

@@ -14,9 +14,9 @@
 namespace plumb { inline namespace planner {
 namespace {
 
-/// The evaluation of a layout that cannot exist; nothing if it can.
-std::optional<Evaluation> evaluation_of_conflict(const Plan& plan) {
-  const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster, plan.layout);
+/// The evaluation of a layout that cannot exist; nothing if it can. `training` is the plan's, with what is assumed.
+std::optional<Evaluation> evaluation_of_conflict(const Plan& plan, const TrainingSpec& training) {
+  const auto conflict = layout_conflict(plan.model, training, plan.cluster, plan.layout);
   if (!conflict) return std::nullopt;
   return Evaluation{
       .layout = plan.layout, .infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict), .exists = false};
@@ -55,7 +55,7 @@ Plan plan_of(const Pricing& pricing, const Evaluation& evaluation, const std::op
 
 Evaluation evaluate(Pricing& pricing, const Plan& plan, std::optional<PricedLayout> priced,
                     const EvaluationOptions& options) {
-  if (auto told = evaluation_of_conflict(plan)) return std::move(*told);
+  if (auto told = evaluation_of_conflict(plan, pricing.training())) return std::move(*told);
   const Schedule order = plan.order ? order_of(plan) : short_order_of(plan.training, plan.layout);
   if (!priced) priced = price_layout(pricing, plan.layout, order);
   if (options.resharding) priced = with_handovers(pricing, plan.layout, order, std::move(*priced), options.resharding);
@@ -68,7 +68,7 @@ Evaluation evaluate(Pricing& pricing, const Plan& plan, std::optional<PricedLayo
 Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const NetworkOptions& network,
                     Receives receives) {
   // The conflict is told before anything that pricing refuses.
-  if (auto told = evaluation_of_conflict(plan)) return std::move(*told);
+  if (auto told = evaluation_of_conflict(plan, plan.training)) return std::move(*told);
   Pricing pricing(plan.model, plan.cluster, plan.training);
   return evaluate(pricing, plan, std::nullopt, {.simulation = options, .network = network, .receives = receives});
 }

@@ -214,10 +214,18 @@ std::vector<int> LayoutChoices::shard(const Layout& core) const {
   return space_.shard.of(std::move(open));
 }
 
-/// A search looks at another order where the user names it: it changes transfers alone, and no bound of stages tells one
-/// order from the other, so that each layout near the best would be simulated once more.
-std::vector<RankOrder> LayoutChoices::order() const {
-  return space_.order.of({RankOrder::kStagesApart});
+/// Orders are open where they give groups and hops other links.
+std::vector<RankOrder> LayoutChoices::order(const Layout& core) const {
+  std::vector<RankOrder> open = {RankOrder::kStagesApart};
+  const ClusterSpec& cluster = pricing_.cluster();
+  const StackSpec* stack = pricing_.stack_of(core);
+  const int together = core.tensor * core.context, of_experts = core.expert * core.expert_tensor;
+  const bool exists = stack != nullptr && stack->can.replicas_apart && core.pipeline > 1 && core.data > 1 &&
+                      together % of_experts == 0 && site_count(cluster) == 1;
+  const bool one_switch = cluster.devices <= cluster.devices_per_node && cluster.wiring.hub == NodeHub::kNvSwitch;
+  const bool whole_nodes = together % cluster.devices_per_node == 0 && cluster.wiring.nodes_per_leaf == 0;
+  if (exists && !one_switch && !whole_nodes) open.push_back(RankOrder::kReplicasApart);
+  return space_.order.of(std::move(open));
 }
 
 std::vector<int> LayoutChoices::group(const Layout& core) const {

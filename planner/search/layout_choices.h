@@ -47,7 +47,7 @@ class LayoutChoices {
   std::vector<int> recompute_layers(const Layout& core) const;
   std::vector<ContextKind> context_kind(const Layout& family) const;
   std::vector<int> shard(const Layout& core) const;
-  std::vector<RankOrder> order() const;
+  std::vector<RankOrder> order(const Layout& core) const;
   std::vector<int> group(const Layout& core) const;
   std::vector<std::int64_t> bucket_mib(const Layout& core) const;
   std::vector<Offload> offload() const;

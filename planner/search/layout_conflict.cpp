@@ -257,6 +257,9 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
                                            const ClusterSpec& cluster, const Layout& layout) {
   if (!layout.meshes.empty() && site_count(cluster) > 1)
     return "meshes of different shape lie on one site: give a cluster of equal devices";
+  if (layout.order == RankOrder::kReplicasApart && site_count(cluster) > 1)
+    return fmt::format("order={} places the stages of a replica side by side, and stages lie on sites: leave order out",
+                       rank_order_name(layout.order));
   if (auto conflict = layout_conflict(model, training, cluster.devices, layout)) return conflict;
   return site_conflict(cluster, layout);
 }

@@ -185,7 +185,7 @@ Enumeration LayoutTree::layouts(const Layout& core) const {
     layout.split = std::move(split);
     for (const int shard : choices_.shard(core)) {
       layout.shard = shard;
-      for (const RankOrder order : choices_.order()) {
+      for (const RankOrder order : choices_.order(core)) {
         layout.order = order;
         add_issues(layouts, layout);
       }

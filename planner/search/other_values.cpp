@@ -39,7 +39,7 @@ LayoutKeys<Found> values_of(const LayoutTree& tree) {
     for (const Layout& core : tree.cores(family).layouts) {
       visit_layout_keys<Found>([&](std::string_view, auto answer, auto values) { add(found.*values, core.*answer); });
       add_all(found.shard, choices.shard(core));
-      add_all(found.order, choices.order());
+      add_all(found.order, choices.order(core));
       add_all(found.group, choices.group(core));
       add_all(found.bucket_mib, choices.bucket_mib(core));
     }

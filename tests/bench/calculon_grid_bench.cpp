@@ -157,7 +157,7 @@ void print_flat(const std::vector<Part>& parts) {
     visit_layouts(pricing, part.space, [&](const Layout& layout) {
       const Skeleton& known = *skeletons.find(layout);
       const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
-      least = std::min(least, step_time_lower_bound({priced.kinds, priced.kind_of_stage}, known.bound,
+      least = std::min(least, step_time_lower_bound(stage_table(priced), known.bound,
                                                     microbatches_of(part.training, layout)));
       return ++layouts > 0;
     });
@@ -180,7 +180,7 @@ void print_exhaustive(const std::vector<Part>& parts) {
     visit_layouts(pricing, part.space, [&](const Layout& layout) {
       const Skeleton& known = *skeletons.find(layout);
       const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
-      const StageTable stages{priced.kinds, priced.kind_of_stage};
+      const StageTable stages = stage_table(priced);
       if (step_time_lower_bound(stages, known.bound, microbatches_of(part.training, layout)) >= least) return true;
       if (advisor.shortfall_of(layout, priced)) return true;
       if (evaluate_sums(pricing, layout, advisor.price(layout)).simulation.makespan >= least) return true;

@@ -46,7 +46,7 @@ void time_estimate(const char* model, const char* cluster, std::int64_t global_b
   };
   PricedLayout priced;
   const double prices = microseconds([&] { priced = price_layout(pricing, layout, order, stage_facts); });
-  const StageTable stages{priced.kinds, priced.kind_of_stage};
+  const StageTable stages = stage_table(priced);
   SimTime bound{0};
   const double bounds = microseconds([&] { bound = step_time_lower_bound(stages, bound_facts, microbatches); });
   std::vector<std::int64_t> peaks;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -180,7 +181,12 @@ Seconds CollectiveTimes::operator()(const CollectivePrices& prices, const GroupP
 LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source, const DeviceRange& destination,
                        int devices_per_node) {
   const int most = std::max(source.count, destination.count);
-  for (int i = 0; i < most; ++i) {
+  const bool alike = source.count == destination.count && source.together == destination.together &&
+                     source.stride == destination.stride;
+  const int row = source.together == 0 ? 1 : source.together, step = source.together == 0 ? 1 : source.stride;
+  // Where the runs are alike, devices stand at the same places of their nodes again after so many.
+  const int period = alike ? row * (devices_per_node / std::gcd(step, devices_per_node)) : most;
+  for (int i = 0; i < std::min(most, period); ++i) {
     const int source_node = source.at(i * source.count / most) / devices_per_node;
     if (source_node != destination.at(i * destination.count / most) / devices_per_node) return prices.network;
   }

@@ -83,7 +83,7 @@ TEST_CASE(
       const Schedule order = order_of(training, layout);
       const PricedLayout priced = price_layout(pricing, layout, order);
       const Evaluation predicted = evaluate(pricing, layout, priced, order, {.simulation = {.record_timeline = false}});
-      const StageTable stages{priced.kinds, priced.kind_of_stage};
+      const StageTable stages = stage_table(priced);
       const BoundOrder facts = bound_order(order);
       const MoveTimes moving = moved.times(layout, stages, facts);
       const SimTime bound =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 #include "planner/search/layout_conflict.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/search.h"
+#include "planner/spec/cluster_sites.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
@@ -54,6 +56,29 @@ TEST_CASE("on a network as fast as a node messages cost the same in both orders,
   }
 }
 
+TEST_CASE("an order is open where it gives groups or hops other links") {
+  const auto orders = [](const char* text, const ClusterSpec& cluster, const TrainingSpec& training) {
+    const ModelSpec model = small_gpt();
+    Pricing pricing(model, cluster, training);
+    const LayoutSpace space(parse_layout(text));
+    std::set<RankOrder> found;
+    for (const Layout& layout : enumerate_layouts(pricing, space).layouts) found.insert(layout.order);
+    return found.size();
+  };
+  const ClusterSpec two_nodes = round_cluster(8), one_node = round_cluster(4);
+  CHECK(orders("dp=2,tp=2,pp=2", two_nodes, kFrameworkStep) == 2);
+  CHECK(orders("dp=2,tp=4,pp=1", two_nodes, kFrameworkStep) == 1);
+  CHECK(orders("dp=2,tp=1,pp=2", one_node, kFrameworkStep) == 1);  // one switch joins them
+  const ClusterSpec four_nodes = round_cluster(16);
+  CHECK(orders("dp=2,tp=4,pp=2", four_nodes, kFrameworkStep) == 1);  // each tensor group fills a node
+  ClusterSpec leaves = four_nodes;
+  leaves.wiring.nodes_per_leaf = 2;
+  CHECK(orders("dp=2,tp=4,pp=2", leaves, kFrameworkStep) == 2);
+  TrainingSpec cannot = kFrameworkStep;
+  cannot.stack->can.replicas_apart = false;
+  CHECK(orders("dp=2,tp=2,pp=2", two_nodes, cannot) == 1);
+}
+
 TEST_CASE("a search over both orders finds what simulating every layout finds, on small spaces") {
   std::mt19937 random(29);
   for (int space_number = 0; space_number < 12; ++space_number) {
@@ -64,8 +89,7 @@ TEST_CASE("a search over both orders finds what simulating every layout finds, o
     training.global_batch = 8 + 8 * static_cast<int>(random() % 2);
     Pricing pricing(model, cluster, training);
     const std::vector<const char*> pins = {"zero=0,recompute=none", "zero=1,schedule=1f1b", "mbs=1,zero=1,sp=0"};
-    LayoutSpace space(parse_layout(pins[random() % pins.size()]));
-    space.order = {.named = {RankOrder::kStagesApart, RankOrder::kReplicasApart}};
+    const LayoutSpace space(parse_layout(pins[random() % pins.size()]));
     SimTime best = SimTime::max();
     int apart = 0;
     for (const Layout& layout : enumerate_layouts(pricing, space).layouts) {
@@ -89,8 +113,7 @@ TEST_CASE("where messages bind, the stages of a replica lie side by side, and wh
     TrainingSpec training = kFrameworkStep;
     training.global_batch = batch;
     Pricing pricing(model, cluster, training);
-    LayoutSpace space(parse_layout("dp=4,pp=2,v=4,zero=0,mbs=1,schedule=interleaved"));
-    space.order = {.named = {RankOrder::kStagesApart, RankOrder::kReplicasApart}};
+    const LayoutSpace space(parse_layout("dp=4,pp=2,v=4,zero=0,mbs=1,schedule=interleaved"));
     return search_layouts(pricing, space, {.keep = 1}).ranked.front().layout.order;
   };
   CHECK(best_order(4096) == RankOrder::kReplicasApart);  // many messages, and gradients once
@@ -108,6 +131,10 @@ TEST_CASE("an order that changes nothing, or tears experts apart, is refused in 
   CHECK(conflict("dp=4,pp=2,ep=4,order=tp-cp-pp-dp", kFrameworkStep).find("spreads experts") != std::string::npos);
   CHECK(conflict("dp=4,pp=2,ep=4", kFrameworkStep).empty());
   CHECK(conflict("dp=2,tp=2,pp=2,ep=2,etp=1,sp=1,order=tp-cp-pp-dp", kFrameworkStep).empty());
+  const ClusterSpec sites = joined_sites({round_cluster(8), round_cluster(8)}, round_cluster(8).network);
+  CHECK(layout_conflict(small_gpt(), kFrameworkStep, sites, layout_of(parse_layout("dp=8,pp=2,order=tp-cp-pp-dp")))
+            .value_or("")
+            .find("stages lie on sites") != std::string::npos);
   TrainingSpec own = kFrameworkStep;
   own.stack.reset();
   CHECK(conflict("dp=4,pp=2,order=tp-cp-pp-dp", own).find("leaves to its launcher") != std::string::npos);

@@ -1,5 +1,7 @@
 #include "planner/price/collective/collective_price.h"
 
+#include <algorithm>
+#include <random>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -171,6 +173,26 @@ TEST_CASE("pipeline neighbours exchange over the slowest of their devices' links
   // Runs of two and one device in one node; of one and four devices, of which the last lies on the next node.
   CHECK(link({.first = 0, .count = 2}, {.first = 2, .count = 1}).bytes_per_second == 100e9);
   CHECK(link({.first = 0, .count = 1}, {.first = 1, .count = 4}).bytes_per_second == 10e9);
+}
+
+TEST_CASE("runs in rows exchange within nodes only if every pair of their devices lies in one") {
+  std::mt19937 random(7);
+  const auto up_to = [&](int most) { return 1 + static_cast<int>(random() % static_cast<unsigned>(most)); };
+  int inside = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    const int node = up_to(12), rows = up_to(40);
+    const CollectivePrices prices = collective_prices(round_cluster(8), 4);
+    DeviceRange source{.first = up_to(20), .together = up_to(4), .stride = up_to(30)};
+    if (trial % 3 == 0) source.together = source.stride = 0;
+    source.count = rows * std::max(source.together, 1);
+    DeviceRange destination = source;
+    destination.first += up_to(5) - 2;
+    bool one_node = true;
+    for (int i = 0; i < source.count; ++i) one_node = one_node && source.at(i) / node == destination.at(i) / node;
+    inside += one_node ? 1 : 0;
+    CHECK((pipeline_link(prices, source, destination, node).bytes_per_second == 100e9) == one_node);
+  }
+  CHECK(inside > 50);
 }
 
 TEST_CASE("a missing link is asked for") {
