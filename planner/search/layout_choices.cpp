@@ -40,6 +40,14 @@ bool has_one(const Values<int>& values) {
   return values.named.size() == 1;
 }
 
+/// True where the degrees that are named take all devices: the question is of a layout that somebody has in mind.
+bool names_degrees(const LayoutSpace& space, int devices) {
+  std::int64_t product = 1;
+  for (const Values<int>* degree : {&space.data, &space.tensor, &space.pipeline, &space.context})
+    if (has_one(*degree)) product *= degree->named.front();
+  return product == devices;
+}
+
 }  // namespace
 
 std::vector<int> LayoutChoices::tensor() const {
@@ -214,7 +222,8 @@ std::vector<int> LayoutChoices::shard(const Layout& core) const {
   return space_.shard.of(std::move(open));
 }
 
-/// Orders are open where they give groups and hops other links.
+/// Orders are open where they give groups and hops other links. Where the degrees are named, the framework's own order
+/// is meant.
 std::vector<RankOrder> LayoutChoices::order(const Layout& core) const {
   std::vector<RankOrder> open = {RankOrder::kStagesApart};
   const ClusterSpec& cluster = pricing_.cluster();
@@ -222,9 +231,10 @@ std::vector<RankOrder> LayoutChoices::order(const Layout& core) const {
   const int together = core.tensor * core.context, of_experts = core.expert * core.expert_tensor;
   const bool exists = stack != nullptr && stack->can.replicas_apart && core.pipeline > 1 && core.data > 1 &&
                       together % of_experts == 0 && site_count(cluster) == 1;
+  const bool is_asked = !names_degrees(space_, cluster.devices);
   const bool one_switch = cluster.devices <= cluster.devices_per_node && cluster.wiring.hub == NodeHub::kNvSwitch;
   const bool whole_nodes = together % cluster.devices_per_node == 0 && cluster.wiring.nodes_per_leaf == 0;
-  if (exists && !one_switch && !whole_nodes) open.push_back(RankOrder::kReplicasApart);
+  if (exists && is_asked && !one_switch && !whole_nodes) open.push_back(RankOrder::kReplicasApart);
   return space_.order.of(std::move(open));
 }
 

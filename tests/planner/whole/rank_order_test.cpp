@@ -66,17 +66,18 @@ TEST_CASE("an order is open where it gives groups or hops other links") {
     return found.size();
   };
   const ClusterSpec two_nodes = round_cluster(8), one_node = round_cluster(4);
-  CHECK(orders("dp=2,tp=2,pp=2", two_nodes, kFrameworkStep) == 2);
-  CHECK(orders("dp=2,tp=4,pp=1", two_nodes, kFrameworkStep) == 1);
-  CHECK(orders("dp=2,tp=1,pp=2", one_node, kFrameworkStep) == 1);  // one switch joins them
+  CHECK(orders("tp=2,pp=2", two_nodes, kFrameworkStep) == 2);
+  CHECK(orders("dp=2,tp=2,pp=2", two_nodes, kFrameworkStep) == 1);  // the framework's own is meant
+  CHECK(orders("tp=4,pp=1", two_nodes, kFrameworkStep) == 1);
+  CHECK(orders("tp=1,pp=2", one_node, kFrameworkStep) == 1);  // one switch joins them
   const ClusterSpec four_nodes = round_cluster(16);
-  CHECK(orders("dp=2,tp=4,pp=2", four_nodes, kFrameworkStep) == 1);  // each tensor group fills a node
+  CHECK(orders("tp=4,pp=2", four_nodes, kFrameworkStep) == 1);  // each tensor group fills a node
   ClusterSpec leaves = four_nodes;
   leaves.wiring.nodes_per_leaf = 2;
-  CHECK(orders("dp=2,tp=4,pp=2", leaves, kFrameworkStep) == 2);
+  CHECK(orders("tp=4,pp=2", leaves, kFrameworkStep) == 2);
   TrainingSpec cannot = kFrameworkStep;
   cannot.stack->can.replicas_apart = false;
-  CHECK(orders("dp=2,tp=2,pp=2", two_nodes, cannot) == 1);
+  CHECK(orders("tp=2,pp=2", two_nodes, cannot) == 1);
 }
 
 TEST_CASE("a search over both orders finds what simulating every layout finds, on small spaces") {
@@ -113,7 +114,7 @@ TEST_CASE("where messages bind, the stages of a replica lie side by side, and wh
     TrainingSpec training = kFrameworkStep;
     training.global_batch = batch;
     Pricing pricing(model, cluster, training);
-    const LayoutSpace space(parse_layout("dp=4,pp=2,v=4,zero=0,mbs=1,schedule=interleaved"));
+    const LayoutSpace space(parse_layout("tp=1,pp=2,v=4,zero=0,mbs=1,schedule=interleaved"));
     return search_layouts(pricing, space, {.keep = 1}).ranked.front().layout.order;
   };
   CHECK(best_order(4096) == RankOrder::kReplicasApart);  // many messages, and gradients once
