@@ -184,7 +184,7 @@ LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source
   const bool alike = source.count == destination.count && source.together == destination.together &&
                      source.stride == destination.stride;
   const int row = source.together == 0 ? 1 : source.together, step = source.together == 0 ? 1 : source.stride;
-  // Where the runs are alike, devices stand at the same places of their nodes again after so many.
+  // Devices of runs that are alike stand at the same places of their nodes again after so many.
   const int period = alike ? row * (devices_per_node / std::gcd(step, devices_per_node)) : most;
   for (int i = 0; i < std::min(most, period); ++i) {
     const int source_node = source.at(i * source.count / most) / devices_per_node;
