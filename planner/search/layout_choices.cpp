@@ -183,13 +183,15 @@ std::vector<Recompute> LayoutChoices::recompute() const {
   return space_.recompute.of(std::move(open));
 }
 
-/// Only full recomputation rebuilds whole layers. The largest stage has one layer more than the others at most.
+/// Only full recomputation rebuilds whole layers, and all of them where it is named. The largest stage has one layer more
+/// than the others at most.
 std::vector<int> LayoutChoices::recompute_layers(const Layout& core) const {
   const Values<int>& values = space_.recompute_layers;
   if (core.recompute != Recompute::kFull) return values.holds(0) ? std::vector{0} : std::vector<int>{};
   std::vector<int> open = {0};
   const StackSpec* stack = pricing_.stack_of(core);
-  const bool some = (space_.wide || !values.is_open()) && stack != nullptr && stack->can.recompute_layers;
+  const bool is_asked = space_.wide || space_.recompute.is_open() || !values.is_open();
+  const bool some = is_asked && stack != nullptr && stack->can.recompute_layers;
   const auto most = static_cast<int>(pricing_.model().layers / (core.pipeline * core.chunks)) + 1;
   for (int rebuilt = 1; some && rebuilt <= most; ++rebuilt) open.push_back(rebuilt);
   return values.of(std::move(open));
@@ -217,7 +219,6 @@ std::vector<int> LayoutChoices::shard(const Layout& core) const {
     const std::int64_t ranks = std::int64_t{shard} * core.tensor;
     return shard == 1 || shard == replicas || ranks % of_experts != 0 || (!space_.wide && ranks > node);
   });
-  if (!space_.wide && groups.size() > 1) groups.erase(groups.begin(), groups.end() - 1);  // those of a node
   open.insert(open.end(), groups.begin(), groups.end());
   return space_.shard.of(std::move(open));
 }

@@ -284,6 +284,11 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   if (auto conflict = shard_conflict(training, layout)) return conflict;
   if (auto conflict = order_conflict(training, layout)) return conflict;
   if (auto conflict = conflict_of_recomputed_layers(model, training, layout)) return conflict;
+  if (layout.bucket_mib > 0 && !is_of_own_executor(training))
+    return fmt::format(
+        "bucket_mib={} is of Plumb's own executor, and a framework's buckets stand in its stack: leave "
+        "bucket_mib out",
+        layout.bucket_mib);
   if (layout.bucket_mib > 0 && layout.zero >= 2) {
     return fmt::format(
         "zero={} reduces every gradient at once, and bucket_mib={} once a step: give zero=0 or 1, or leave "

@@ -66,17 +66,27 @@ TEST_CASE("experts are spread by ep, and divided by a part of the tensor group")
   CHECK(choices.expert_tensor({.data = 8, .tensor = 1, .expert = 4}) == std::vector{1});
 }
 
-TEST_CASE("ZeRO is over all replicas or those of a node, and in a wide space over any group of them") {
+TEST_CASE("ZeRO is over all replicas or groups of them within a node, and in a wide space over any group") {
   const Pricing pricing(preset_model("llama-3-8b"), preset_cluster("h100:32"), of_stack("torchtitan"));
   const LayoutSpace open;
   LayoutSpace wide;
   wide.wide = true;
   const Layout core{.data = 16, .tensor = 2, .zero = 3};
-  CHECK(LayoutChoices(pricing, open).shard(core) == std::vector{0, 4});
+  CHECK(LayoutChoices(pricing, open).shard(core) == std::vector{0, 2, 4});
   CHECK(LayoutChoices(pricing, wide).shard(core) == std::vector{0, 2, 4, 8});
   CHECK(LayoutChoices(pricing, open).shard({.data = 16, .zero = 0}) == std::vector{0});
   const Pricing deepspeed(preset_model("llama-3-8b"), preset_cluster("h100:32"), of_stack("deepspeed"));
   CHECK(LayoutChoices(deepspeed, wide).shard({.data = 32, .zero = 3}) == std::vector{0});
+}
+
+TEST_CASE("full recomputation is of any number of a stage's layers, and of all where it is named") {
+  const Pricing pricing(preset_model("llama-3-8b"), preset_cluster("h100:32"), of_stack("megatron-core"));
+  const Layout core{.data = 4, .pipeline = 8, .recompute = Recompute::kFull};  // four of 32 layers a stage
+  const LayoutSpace open, named = parse_layout_space("recompute=full"),
+                          both = parse_layout_space("recompute=full,recompute_layers=2");
+  CHECK(LayoutChoices(pricing, open).recompute_layers(core) == std::vector{0, 1, 2, 3, 4, 5});
+  CHECK(LayoutChoices(pricing, named).recompute_layers(core) == std::vector{0});
+  CHECK(LayoutChoices(pricing, both).recompute_layers(core) == std::vector{2});
 }
 
 TEST_CASE("schedules are those of the framework, and in a wide space all that are made for costs or that Plumb runs") {
