@@ -13,6 +13,7 @@
 #include "schedules/dependencies/shards.h"
 #include "schedules/error.h"
 #include "schedules/rules/validate.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -24,6 +25,9 @@ namespace {
 void require_supported(const Schedule& schedule) {
   if (has_shards(schedule))
     refuse(schedule, "its stages are shards of a model part, which no backend exchanges; give an order without shards");
+  if (std::ranges::count(weight_holders(schedule), -1) > 0)
+    refuse(schedule,
+           "it has stages without weights, pieces of layers that no backend runs; give an order of whole layers");
   for (std::size_t a = 0; a < schedule.stages.size(); ++a)
     for (std::size_t b = a + 1; b < schedule.stages.size(); ++b)
       if (schedule.stages[a].model_part == schedule.stages[b].model_part &&
