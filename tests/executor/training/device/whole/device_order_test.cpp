@@ -63,7 +63,7 @@ TEST_CASE("a rank with a device of its own exchanges what a rank of the cpu back
 }
 
 TEST_CASE("messages that go both ways at once are one group where an action hides it") {
-  for (const std::string name : {"v-1f1b", "dualpipe", "dualpipev", "v-half", "1f1b"})
+  for (const std::string name : {"v-1f1b", "dualpipe", "dualpipev", "stp", "v-half", "1f1b"})
     for (const int replicas : {1, 2})
       for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
         CAPTURE(name);
