@@ -132,7 +132,7 @@ TEST_CASE("pairs of one stage take turns over tensor ranks and in a ring of cont
   const ModelValues expected = gradients_of(over_grid(one_rank(gpt_model(), 6), {}));
   for (const ProcessGrid& grid :
        {ProcessGrid{.tensor = 2}, ProcessGrid{.context = 2}, ProcessGrid{.tensor = 2, .context = 2}})
-    CHECK(worst_difference(gradients_of(over_grid(spec_of(gpt_model(), order), grid)), expected) <= 1e-5);
+    CHECK(worst_difference(gradients_of(over_grid(spec_of(gpt_model(), order, grid.context), grid)), expected) <= 1e-5);
 }
 
 TEST_CASE("losses of 20 steps are those of one rank") {
