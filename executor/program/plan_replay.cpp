@@ -12,6 +12,7 @@
 #include "schedules/dependencies/like_copies.h"
 #include "schedules/dependencies/shards.h"
 #include "schedules/error.h"
+#include "schedules/phases.h"
 #include "schedules/rules/validate.h"
 #include "schedules/weight_holders.h"
 
@@ -203,6 +204,10 @@ void require_tied_order(const Schedule& schedule, const std::vector<TiedStages>&
 }
 
 }  // namespace
+
+bool interleaves(const ReplayPolicy& policy, const Action& first, const Action& second) {
+  return take_turns(first, second) && !(policy.layerwise && first.stage == second.stage);
+}
 
 std::vector<int> copies_of_stages(const Schedule& schedule, const RankGrid& grid) {
   std::vector<int> copies;

@@ -11,7 +11,6 @@
 #include "executor/stages/host/cpu_stage.h"
 #include "executor/training/interruption.h"
 #include "schedules/error.h"
-#include "schedules/phases.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -173,11 +172,9 @@ class Rank {
     return {.time = SimTime(std::bit_cast<std::int64_t>(bits)), .ends = ends[0] > 0};
   }
 
-  /// Two passes of one stage whose weights are gathered layer by layer follow each other: one layer is gathered ahead.
   void run_pair(const Action& first, const Action& second, const std::function<void()>& run_first,
                 const std::function<void()>& run_second) {
-    const bool follow = first.stage == second.stage && spec_.layerwise;
-    if (take_turns(first, second) && !follow) return turns_.run(run_first, run_second);
+    if (interleaves(plan_.replay.policy, first, second)) return turns_.run(run_first, run_second);
     run_first();
     run_second();
   }

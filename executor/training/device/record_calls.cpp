@@ -10,7 +10,6 @@
 
 #include "executor/program/calls/interleaved_pieces.h"
 #include "schedules/error.h"
-#include "schedules/phases.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -89,7 +88,7 @@ class CallsRecording {
     if (at.position == 0) return false;
     const Action& before =
         schedule_.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.position) - 1];
-    return before.overlaps_next && take_turns(before, placed.action);
+    return before.overlaps_next && interleaves(in_.training.replay.policy, before, placed.action);
   }
 
   void record_joint_step(std::size_t index) {

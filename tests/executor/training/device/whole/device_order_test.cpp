@@ -241,6 +241,17 @@ TEST_CASE("gradients and weights of experts are exchanged by themselves") {
     }
 }
 
+TEST_CASE("pairs of one stage exchange by turns, and one pass behind the other where it goes layer by layer") {
+  for (const auto& [tensor, zero, layerwise] :
+       {std::tuple{2, 0, false}, std::tuple{2, 3, false}, std::tuple{2, 2, true}, std::tuple{1, 3, true}}) {
+    CAPTURE(zero);
+    CAPTURE(layerwise);
+    RunSpec spec = laid_out(ordered_model(false, false), "stp", 2, tensor, zero);
+    spec.layerwise = layerwise;
+    CHECK(check_against_cpu(spec) > 100);
+  }
+}
+
 TEST_CASE("the all-to-alls of expert groups too, in blocks whose size no pick decides") {
   for (const std::vector<Layer>& model : {mixtral_model(), shared_expert_model()})
     for (const ProcessGrid& grid :
