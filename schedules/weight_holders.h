@@ -1,7 +1,7 @@
 #pragma once
-// Says whose weights a stage works with. The stages of one model part on one rank, which are of several lanes, work with
-// one set of weights. A model part of several lanes whose backwards are input gradients alone has none, as attention has
-// none between its products (HelixPipe).
+// Says whose weights a stage works with. The stages of one model part on one rank, which are of several lanes, work
+// with one set of weights. A model part of several lanes whose backwards are input gradients alone has none, as
+// attention has none between its products (HelixPipe).
 //
 //   stages 0..3 with rank/model part/lane 0/0/0 1/1/0 0/0/1 0/1/1 and lists of F and I alone for part 1:
 //   stages 0 and 2 work with the weights of stage 0, stages 1 and 3 with none

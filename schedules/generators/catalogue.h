@@ -46,8 +46,8 @@ struct CatalogueEntry {
   bool pairs = false;         ///< with enough micro-batches some actions are overlapped pairs
   bool repeats = true;        ///< its middle repeats (period_of)
   bool made_for_costs = false;  ///< it has another order for other ScheduleParameters::costs
-  /// Its model parts are pieces of layers (shards of the output layer, attention by itself): the planner and the executor
-  /// do not take it.
+  /// Its model parts are pieces of layers (shards of the output layer, attention by itself): the planner and the
+  /// executor do not take it.
   bool divides_layers = false;
   std::function<Schedule(const ScheduleParameters&)> make;
 };

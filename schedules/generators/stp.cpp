@@ -1,7 +1,10 @@
-// The steps are those of the authors' code (its schedule for m >= 3p-1 micro-batches), which the paper draws. Its pairs
-// are of two passes of one chunk, F&F, F&I and F&B, but for F&W, whose W is the oldest that waits. The paper braids a
-// pair's layers, so that one's all-reduces stand beside the other's products. What is here beyond it: fewer
-// micro-batches than 3p-1, and no pair that hands activations to the host.
+// The steps are those of the authors' code, which takes m >= 3p-1 micro-batches. Its pairs are of two passes of one
+// chunk, F&F, F&I and F&B, but for F&W, whose W is the oldest that waits. The layers of a pair are braided, so that
+// the all-reduces of one stand beside the products of the other. The authors' table has a bubble of (p-1)(F+I-W) of a
+// chunk, 2p+1 exchanges that nothing hides, and 3p activations.
+//
+// Derived here: the order for fewer micro-batches than 3p-1. The two forwards of F&F are braided as well, as 2p+1
+// implies; the code runs one behind the other. Left out: the variant that hands activations to the host.
 
 #include <algorithm>
 
@@ -33,7 +36,11 @@ std::vector<Action> braided_steps(int p, int r, int n) {
   for (int i = 0; i < whole + r; ++i) {
     const int chunk = 1 - i % 2;
     rank.forward(chunk), rank.pair_with_next();
-    i < whole ? rank.backward(chunk) : rank.input_grad(chunk);
+    if (i < whole) {
+      rank.backward(chunk);
+    } else {
+      rank.input_grad(chunk);
+    }
   }
   // 5. Chunk 0's forwards are used up; those of chunk 1 that remain are braided with its input gradients.
   for (int i = 0; i < 2 * p - 2 - r; ++i) rank.backward(0), rank.forward(1), rank.pair_with_next(), rank.input_grad(1);

@@ -41,7 +41,7 @@ void take_out_copy_reductions(Schedule& schedule, const std::vector<bool>& copie
     std::erase_if(actions, [&](const Action& a) { return a.op == Op::kReduceGrad && copied[a.stage]; });
 }
 
-/// Throws ScheduleError if stages share weights on a rank, or have none: a stage's UNSHARDs and REDUCE_GRADs are its own.
+/// Throws ScheduleError if stages share weights on a rank, or have none: UNSHARDs and REDUCE_GRADs are of one stage.
 void require_own_weights(const Schedule& schedule, const std::vector<int>& holders, int zero) {
   for (std::size_t stage = 0; stage < holders.size(); ++stage)
     if (holders[stage] != static_cast<int>(stage))

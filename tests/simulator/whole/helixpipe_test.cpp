@@ -9,8 +9,8 @@
 namespace plumb::test {
 namespace {
 
-/// Seconds of what a rank does for a micro-batch. `ahead` and `behind` are the products ahead of an attention and behind
-/// the one before. Their backward takes `backward` times as long, and that of attention `attention_backward` times.
+/// Seconds of what a rank does for a micro-batch. `ahead` and `behind` are the products ahead of an attention and
+/// behind the one before. Their backward takes `backward` times as long, that of attention `attention_backward` times.
 struct LayerTimes {
   int ahead = 1, behind = 2, attention = 1, backward = 2, attention_backward = 1;
 };
