@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/weight_holders.h"
+
 namespace plumb { inline namespace schedules {
 namespace {
 
@@ -11,8 +13,8 @@ struct Turnover {
   int given_back = 0;
 };
 
-Turnover turnover_of(const Action& action, bool has_backward) {
-  switch (action.op) {
+Turnover turnover_of(Op op, bool has_backward) {
+  switch (op) {
     case Op::kForward:
       return {.taken = 1, .given_back = has_backward ? 0 : 1};
     case Op::kBackward:
@@ -32,9 +34,11 @@ Turnover turnover_of(const Action& action, bool has_backward) {
 
 std::vector<bool> stages_with_backward(const Schedule& schedule) {
   std::vector<bool> has_backward(schedule.stages.size(), false);
+  const std::vector<int> weights = weight_holders(schedule);
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
-      if (gives_weight_gradient(action.op)) has_backward[action.stage] = true;
+      const Op op = with_or_without_weights(action.op, weights[action.stage] >= 0);
+      if (gives_weight_gradient(op)) has_backward[action.stage] = true;
     }
   }
   return has_backward;
@@ -42,6 +46,7 @@ std::vector<bool> stages_with_backward(const Schedule& schedule) {
 
 std::vector<RankLiveness> liveness(const Schedule& schedule) {
   const std::vector<bool> has_backward = stages_with_backward(schedule);
+  const std::vector<int> weights = weight_holders(schedule);
   std::vector<RankLiveness> ranks(schedule.ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     int held = 0;
@@ -49,7 +54,8 @@ std::vector<RankLiveness> liveness(const Schedule& schedule) {
     int& guests_of_partner = ranks[ranks.size() - 1 - r].guests;
     ranks[r].held.reserve(schedule.ranks[r].size());
     for (const Action& action : schedule.ranks[r]) {
-      const Turnover turnover = turnover_of(action, has_backward[action.stage]);
+      const Op op = with_or_without_weights(action.op, weights[action.stage] >= 0);
+      const Turnover turnover = turnover_of(op, has_backward[action.stage]);
       held += turnover.taken;
       ranks[r].held.push_back(held);
       held -= turnover.given_back;

@@ -8,7 +8,7 @@
 
 namespace plumb { inline namespace schedules {
 
-/// Returns [stage]: true where a weight gradient, or a whole backward, ends the life of the stage's activations.
+/// Returns [stage]: true where the last part of a backward ends the life of the stage's activations.
 std::vector<bool> stages_with_backward(const Schedule& schedule);
 
 /// Activations are counted in chunks (in slices where sequences are sliced). One lives from its F to the last part of

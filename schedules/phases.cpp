@@ -30,12 +30,18 @@ CostPhase phase_of(const std::vector<Segment>& segments, std::uint8_t action) {
 
 }  // namespace
 
+bool take_turns(const Action& first, const Action& second) {
+  const auto is_pass = [](const Action& action) { return action.op <= Op::kRecompute; };
+  if (!is_pass(first) || !is_pass(second)) return false;
+  return first.stage != second.stage || first.op == Op::kForward || second.op == Op::kForward;
+}
+
 std::vector<CostPhase> phases_of(const CostTable& costs, std::span<const Action> actions) {
   assert(actions.size() == 1 || actions.size() == 2);
   const std::vector<Segment>& first = segments_of(costs, actions.front());
   if (actions.size() == 1) return {phase_of(first, 0)};
   const std::vector<Segment>& second = segments_of(costs, actions.back());
-  const bool follow = actions.front().stage == actions.back().stage || has_beside(first) || has_beside(second);
+  const bool follow = !take_turns(actions.front(), actions.back()) || has_beside(first) || has_beside(second);
   if (follow) return {phase_of(first, 0), phase_of(second, 1)};
   std::vector<CostPhase> phases(2);
   add_interleaved(phases, first, 0);

@@ -31,9 +31,13 @@ struct CostPhase {
   std::vector<LaneSegment> beside;    ///< one after the other
 };
 
+/// True if the two passes of an overlapped pair take turns at their exchanges. Two of one stage do so if one of them is
+/// a forward (STP); otherwise they follow each other, since both add to the gradients of the same weights.
+bool take_turns(const Action& first, const Action& second);
+
 /// Returns the phases of an action, or of the two actions of an overlapped pair. The two follow each other where they
-/// are of one stage, whose workspace they share, or where one has segments beside its own compute. `actions`: one or
-/// two; the result points into `costs`.
+/// do not take turns, or where one has segments beside its own compute. `actions`: one or two; the result points
+/// into `costs`.
 std::vector<CostPhase> phases_of(const CostTable& costs, std::span<const Action> actions);
 
 /// Returns how long the two actions of an overlapped pair last together. Throws as duration_of does.

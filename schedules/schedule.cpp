@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "schedules/weight_holders.h"
+
 namespace plumb { inline namespace schedules {
 
 StageNeighbors stage_neighbors(const Schedule& schedule) {
@@ -30,10 +32,20 @@ StageNeighbors stage_neighbors(const Schedule& schedule) {
 }
 
 std::vector<bool> stages_with_copies(const Schedule& schedule) {
-  std::map<int, std::set<int>> holders;  // model part -> lanes
-  for (const StagePlace& place : schedule.stages) holders[place.model_part].insert(place.lane);
+  struct Holders {
+    std::set<int> lanes, ranks;
+  };
+  std::map<int, Holders> of_part;
+  for (const StagePlace& place : schedule.stages) {
+    of_part[place.model_part].lanes.insert(place.lane);
+    of_part[place.model_part].ranks.insert(place.rank);
+  }
+  const std::vector<int> weights = weight_holders(schedule);
   std::vector<bool> copied;
-  for (const StagePlace& place : schedule.stages) copied.push_back(holders[place.model_part].size() > 1);
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    const Holders& holders = of_part[schedule.stages[s].model_part];
+    copied.push_back(weights[s] >= 0 && holders.lanes.size() > 1 && holders.ranks.size() > 1);
+  }
   return copied;
 }
 

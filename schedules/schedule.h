@@ -57,7 +57,7 @@ struct StageNeighbors {
 };
 StageNeighbors stage_neighbors(const Schedule& schedule);
 
-/// Returns [stage]: true where a stage of another lane holds the same model part.
+/// Returns [stage]: true where a stage of another lane holds the same model part, with weights, on another rank.
 std::vector<bool> stages_with_copies(const Schedule& schedule);
 
 /// True if any stage has a copy.

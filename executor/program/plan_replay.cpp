@@ -12,7 +12,9 @@
 #include "schedules/dependencies/like_copies.h"
 #include "schedules/dependencies/shards.h"
 #include "schedules/error.h"
+#include "schedules/phases.h"
 #include "schedules/rules/validate.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -24,6 +26,9 @@ namespace {
 void require_supported(const Schedule& schedule) {
   if (has_shards(schedule))
     refuse(schedule, "its stages are shards of a model part, which no backend exchanges; give an order without shards");
+  if (std::ranges::count(weight_holders(schedule), -1) > 0)
+    refuse(schedule,
+           "it has stages without weights, pieces of layers that no backend runs; give an order of whole layers");
   for (std::size_t a = 0; a < schedule.stages.size(); ++a)
     for (std::size_t b = a + 1; b < schedule.stages.size(); ++b)
       if (schedule.stages[a].model_part == schedule.stages[b].model_part &&
@@ -199,6 +204,10 @@ void require_tied_order(const Schedule& schedule, const std::vector<TiedStages>&
 }
 
 }  // namespace
+
+bool interleaves(const ReplayPolicy& policy, const Action& first, const Action& second) {
+  return take_turns(first, second) && !(policy.layerwise && first.stage == second.stage);
+}
 
 std::vector<int> copies_of_stages(const Schedule& schedule, const RankGrid& grid) {
   std::vector<int> copies;

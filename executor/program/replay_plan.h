@@ -38,7 +38,13 @@ struct ReplayPolicy {
   bool sequence_parallel = false;
   /// How messages go between meshes of different shape.
   Resharding resharding = Resharding::kAllGather;
+  /// Passes gather weights and reduce gradients layer by layer.
+  bool layerwise = false;
 };
+
+/// True if the two passes of an overlapped pair take turns at their exchanges (schedules/phases.h). Two of one stage
+/// that go layer by layer follow each other, since a stage gathers one layer ahead.
+bool interleaves(const ReplayPolicy& policy, const Action& first, const Action& second);
 
 /// The input of the loop: a valid schedule, and what follows from it alone.
 struct ReplayPlan {

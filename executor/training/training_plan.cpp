@@ -41,7 +41,8 @@ ReplayPolicy replay_policy(const RunSpec& spec) {
           .shard = spec.shard,
           .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16,
           .sequence_parallel = spec.sequence_parallel,
-          .resharding = spec.resharding};
+          .resharding = spec.resharding,
+          .layerwise = spec.layerwise};
 }
 
 /// Returns the stages that hold the two ends of a tied table, one pair a lane; empty if the head is not tied.

@@ -172,10 +172,9 @@ class Rank {
     return {.time = SimTime(std::bit_cast<std::int64_t>(bits)), .ends = ends[0] > 0};
   }
 
-  /// Two passes of one stage share its workspace, so that they follow each other.
   void run_pair(const Action& first, const Action& second, const std::function<void()>& run_first,
                 const std::function<void()>& run_second) {
-    if (first.stage != second.stage) return turns_.run(run_first, run_second);
+    if (interleaves(plan_.replay.policy, first, second)) return turns_.run(run_first, run_second);
     run_first();
     run_second();
   }

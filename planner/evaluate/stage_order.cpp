@@ -7,6 +7,7 @@
 #include "planner/evaluate/pipeline_hops.h"
 #include "schedules/dependencies/shards.h"
 #include "schedules/error.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -29,10 +30,11 @@ int part_count(const Schedule& schedule) {
 }  // namespace
 
 StageOrder stage_order(const Schedule& schedule) {
-  if (has_shards(schedule)) {
-    throw ScheduleError(fmt::format(
-        "{} cuts a model part into shards, whose layers have no price: simulate it with --costs, or take 1f1b",
-        schedule.name));
+  const std::vector<int> weights = weight_holders(schedule);
+  if (has_shards(schedule) || std::ranges::count(weights, -1) > 0) {
+    throw ScheduleError(
+        fmt::format("{} divides layers into model parts, which have no price: simulate it with --costs, or take 1f1b",
+                    schedule.name));
   }
   return {.operations = operations_of(schedule),
           .parts = part_count(schedule),

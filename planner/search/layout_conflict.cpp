@@ -107,9 +107,9 @@ const CatalogueEntry* entry_of(std::string_view schedule) {
 
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   const CatalogueEntry* const entry = entry_of(layout.schedule);
-  if (entry != nullptr && entry->shards) {
+  if (entry != nullptr && entry->divides_layers) {
     return fmt::format(
-        "schedule {} cuts the output layer into shards, which have no price: simulate it with --costs, or give "
+        "schedule {} divides layers into model parts, which have no price: simulate it with --costs, or give "
         "schedule=1f1b",
         layout.schedule);
   }

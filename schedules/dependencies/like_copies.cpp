@@ -28,12 +28,13 @@ std::vector<Deed> deeds_of(const Schedule& schedule, int rank, bool weights) {
 
 std::string why_copies_cannot_share(const Schedule& schedule, bool weights) {
   const std::vector<StagePlace>& stages = schedule.stages;
+  const std::vector<bool> copied = stages_with_copies(schedule);
   std::vector<std::vector<Deed>> deeds;
   for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()); ++rank)
     deeds.push_back(deeds_of(schedule, rank, weights));
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const auto first = std::ranges::find(stages, stages[stage].model_part, &StagePlace::model_part);
-    if (first->lane == stages[stage].lane) continue;  // itself, or a shard, which has state of its own
+    if (!copied[stage] || first->lane == stages[stage].lane) continue;  // alone, or a shard, which has its own state
     if (deeds[static_cast<std::size_t>(first->rank)] == deeds[static_cast<std::size_t>(stages[stage].rank)]) continue;
     return fmt::format(
         "ranks {} and {} hold copies of model part {}, which share its state, and do not do the same in the same "

@@ -46,9 +46,9 @@ struct CatalogueEntry {
   bool pairs = false;         ///< with enough micro-batches some actions are overlapped pairs
   bool repeats = true;        ///< its middle repeats (period_of)
   bool made_for_costs = false;  ///< it has another order for other ScheduleParameters::costs
-  /// It has shards of a model part (schedules/dependencies/shards.h), which are no layers of their own: the planner and
-  /// the executor do not take it.
-  bool shards = false;
+  /// Its model parts are pieces of layers (shards of the output layer, attention by itself): the planner and the
+  /// executor do not take it.
+  bool divides_layers = false;
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 

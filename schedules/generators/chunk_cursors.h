@@ -36,10 +36,12 @@ class ChunkCursors {
     weight_grad_at(at);
   }
   int pending(int chunk) const { return static_cast<int>(std::ranges::count(pending_, chunk, &Pending::chunk)); }
+  /// Overlaps the newest action with the one that is added next.
+  void pair_with_next() { actions_.back().overlaps_next = true; }
   /// Adds a forward and a whole backward, overlapped.
   void overlapped(int forward_chunk, int backward_chunk) {
     forward(forward_chunk);
-    actions_.back().overlaps_next = true;
+    pair_with_next();
     backward(backward_chunk);
   }
 

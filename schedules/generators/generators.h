@@ -121,6 +121,11 @@ Schedule v_1f1b_schedule(const ScheduleParameters& parameters);
 /// V, forwards overlapped with backwards. For m < 2p it is the order of 2p micro-batches without the excess ones.
 Schedule dualpipev_schedule(const ScheduleParameters& parameters);
 
+/// STP (Qi et al. 2025, synergistic tensor and pipeline parallelism): two chunks a rank on a V, zero-bubble backwards,
+/// and almost every forward paired with a pass of the same chunk, so that the tensor-parallel exchanges of each go on
+/// beside the compute of the other. For m < 3p-1 it is the order of 3p-1 micro-batches without the excess ones.
+Schedule stp_schedule(const ScheduleParameters& parameters);
+
 /// DualPipe (DeepSeek-V3, 2024): two lanes in opposite directions over copies of each model part, half of the
 /// micro-batches each, forwards of one overlapped with backwards of the other. For an odd m, and for m < 2p, it is the
 /// larger order (an even m of 2p or more) without the excess micro-batches, at the larger order's bubble. Throws
@@ -145,5 +150,11 @@ Schedule bpipe_schedule(const ScheduleParameters& parameters);
 /// Hanayo (Liu et al. 2023): v chunks a rank on a snake (W waves are v = 2W). Backwards go first, then the forward of
 /// the deepest chunk, with p micro-batches under way; the order is laid out greedily at F = B.
 Schedule hanayo_schedule(const ScheduleParameters& parameters);
+
+/// HelixPipe (Zhang et al. 2025): attention apart from the layers' other parts, on a rank that depends on the
+/// micro-batch, so that all ranks attend at the same time; p*v layers, of which a rank has the parts with weights of
+/// v. All forwards come first, and the backwards take the mirrored order. 2p micro-batches make a round, two in each of
+/// p lanes; in a smaller one the micro-batches are spread evenly over the lanes.
+Schedule helixpipe_schedule(const ScheduleParameters& parameters);
 
 }}  // namespace plumb::schedules

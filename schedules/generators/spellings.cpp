@@ -63,11 +63,13 @@ constexpr std::array kSpellings = {
     Spelling{"zbvzerobubble", "zb-v"},
     Spelling{"1f1bv", "v-1f1b"},
     Spelling{"cutinhalf", "dualpipev"},
+    Spelling{"synergistictensorandpipelineparallelism", "stp"},
     Spelling{"2bw", "pipedream-2bw"},
     Spelling{"async1f1b", "pipedream"},
     Spelling{"1f1basync", "pipedream"},
     Spelling{"wave", "hanayo"},
     Spelling{"wavepipeline", "hanayo"},
+    Spelling{"attentionparallelpipeline", "helixpipe"},
     Spelling{"inference", "forward-only"},
     Spelling{"inferenceschedule", "forward-only"},
     Spelling{"evaluation", "forward-only"},
@@ -78,8 +80,7 @@ constexpr std::array kSpellings = {
 // 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et
 // al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama
 // Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe), Yeung et al. 2024
-// (vocabulary parallelism), TawPipe 2025, STP 2025
-// (synergistic tensor and pipeline parallelism), HelixPipe 2025.
+// (vocabulary parallelism), TawPipe 2025.
 constexpr std::array kNotHeld = {
     Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
     Spelling{"zb2p", "it is zb-auto with --memory 2"},
@@ -101,8 +102,6 @@ constexpr std::array kNotHeld = {
     Spelling{"vocab1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"vocabularyparallel1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"vocabularyparallelism", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
-    Spelling{"stp", "it braids forwards and backwards within tensor-parallel layers: dualpipev overlaps whole ones"},
-    Spelling{"helixpipe", "its attention runs apart from its stages, which no schedule here does: 1f1b is nearest"},
     Spelling{"wpipe", "it is pipedream-2bw on two groups of layers a rank: take that for its time"},
     Spelling{"avgpipe", "it is 1f1b with fewer forwards ahead in several pipelines: take 1f1b with replicas (dp)"},
     Spelling{"merak", "it is 1f1b with recomputation moved into its gaps: take that, with recomputation"},

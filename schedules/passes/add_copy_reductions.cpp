@@ -5,6 +5,7 @@
 #include "schedules/error.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace schedules {
 
@@ -17,12 +18,13 @@ Schedule add_copy_reductions(Schedule schedule) {
                     "drift apart: use one lane",
                     schedule.name));
   }
+  const std::vector<int> holders = weight_holders(schedule);
   for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<std::size_t> behind_gradients(schedule.stages.size(), 0);
     std::vector<int> stages;
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
-      if (gives_weight_gradient(action.op)) behind_gradients[action.stage] = position_behind(actions, i);
+      if (gives_weight_gradient(action.op)) behind_gradients[holders[action.stage]] = position_behind(actions, i);
       if (action.op == Op::kOptimizerStep && copied[action.stage]) stages.push_back(action.stage);
     }
     std::ranges::stable_sort(stages, {}, [&](int stage) { return schedule.stages[stage].model_part; });

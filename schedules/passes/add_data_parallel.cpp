@@ -10,6 +10,7 @@
 #include "schedules/error.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace schedules {
 
@@ -40,6 +41,14 @@ void take_out_copy_reductions(Schedule& schedule, const std::vector<bool>& copie
     std::erase_if(actions, [&](const Action& a) { return a.op == Op::kReduceGrad && copied[a.stage]; });
 }
 
+/// Throws ScheduleError if stages share weights on a rank, or have none: UNSHARDs and REDUCE_GRADs are of one stage.
+void require_own_weights(const Schedule& schedule, const std::vector<int>& holders, int zero) {
+  for (std::size_t stage = 0; stage < holders.size(); ++stage)
+    if (holders[stage] != static_cast<int>(stage))
+      throw ScheduleError(
+          fmt::format("ZeRO {}: {}: the lanes of a rank share weights: take ZeRO 0 or 1", zero, schedule.name));
+}
+
 }  // namespace
 
 Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding, const std::vector<int>& buckets) {
@@ -48,8 +57,10 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
   const bool reduces_every_gradient = zero == 2;
 
   const std::vector<int> bucket_count = buckets_by_stage(schedule, zero, buckets);
+  const std::vector<int> holders = weight_holders(schedule);
   std::vector<bool> summed_once = stages_with_copies(schedule);
   if (zero >= 2) {
+    require_own_weights(schedule, holders, zero);
     take_out_copy_reductions(schedule, summed_once);
     summed_once.assign(summed_once.size(), false);
     if (const std::string why = why_copies_cannot_share(schedule, zero == 3); !why.empty())
@@ -67,23 +78,23 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
     std::vector<bool> step_is_next(schedule.stages.size(), false);
     std::vector<std::size_t> last_gradients;
     for (std::size_t i = actions.size(); i-- > 0;) {
-      const int stage = actions[i].stage;
-      if (actions[i].op == Op::kOptimizerStep) step_is_next[stage] = true;
-      if (gives_weight_gradient(actions[i].op) && step_is_next[stage]) {
+      const int holder = holders[actions[i].stage];
+      if (actions[i].op == Op::kOptimizerStep) step_is_next[holder] = true;
+      if (gives_weight_gradient(actions[i].op) && step_is_next[holder]) {
         last_gradients.push_back(i);
-        step_is_next[stage] = false;
+        step_is_next[holder] = false;
       }
     }
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
+      const int holder = holders[action.stage];
       const std::size_t behind = position_behind(actions, i);
       const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
       if (is_last) last_gradients.pop_back();
-      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !summed_once[action.stage]) {
+      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !summed_once[holder]) {
         const bool in_pair = action.overlaps_next || position_before(actions, i) != i;
-        const std::size_t position = buckets.empty() || in_pair ? behind : i;
-        for (int part = 0; part < bucket_count[action.stage]; ++part)
-          insert(position, Op::kReduceGrad, action.stage, part);
+        const std::size_t position = buckets.empty() || in_pair || holder != action.stage ? behind : i;
+        for (int part = 0; part < bucket_count[holder]; ++part) insert(position, Op::kReduceGrad, holder, part);
       }
       if (gathers_after_step && action.op == Op::kOptimizerStep) insert(behind, Op::kUnshard, action.stage);
     }

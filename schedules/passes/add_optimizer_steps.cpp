@@ -1,4 +1,5 @@
 #include "schedules/passes/passes.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace schedules {
 
@@ -11,8 +12,9 @@ Schedule add_optimizer_steps(Schedule schedule) {
     }
   }
   if (!has_weight_gradients) return schedule;
+  const std::vector<int> holders = weight_holders(schedule);
   for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
-    schedule.ranks[schedule.stages[s].rank].push_back({.op = Op::kOptimizerStep, .stage = s});
+    if (holders[s] == s) schedule.ranks[schedule.stages[s].rank].push_back({.op = Op::kOptimizerStep, .stage = s});
   }
   return schedule;
 }

@@ -2,17 +2,25 @@
 
 #include <fmt/format.h>
 
+#include "schedules/weight_holders.h"
+
 namespace plumb { inline namespace schedules {
 namespace {
 
-void check_one(const RuleContext& c, int s, int microbatch, int part, bool trains, Findings& found) {
+/// Says which gradients the passes of a stage have to make.
+struct Wanted {
+  bool gradients = false;         ///< it trains
+  bool weight_gradients = false;  ///< and the stage has weights
+};
+
+void check_one(const RuleContext& c, int s, int microbatch, int part, Wanted wanted, Findings& found) {
   const auto has = [&](Op op) { return c.table.find(op, s, microbatch, part) != ActionTable::kNone; };
   const auto missing = [&](Op op) {
     const Action action{.op = op, .part = static_cast<std::int16_t>(part), .stage = s, .microbatch = microbatch};
     found.report(c.schedule.stages[s].rank, -1, Rule::kMissing, fmt::format("{} is missing; add it", to_text(action)));
   };
   if (!has(Op::kForward)) missing(Op::kForward);
-  if (!trains) return;
+  if (!wanted.gradients) return;
   if (has(Op::kBackward) && (has(Op::kInputGrad) || has(Op::kWeightGrad))) {
     const auto [rank, position] = place_of(c.ids, c.table.find(Op::kBackward, s, microbatch, part));
     found.report(rank, position, Rule::kMixedBackward,
@@ -20,7 +28,7 @@ void check_one(const RuleContext& c, int s, int microbatch, int part, bool train
                              s, microbatch));
   } else if (!has(Op::kBackward)) {
     if (!has(Op::kInputGrad) && !has(Op::kWeightGrad)) missing(Op::kBackward);
-    if (has(Op::kInputGrad) && !has(Op::kWeightGrad)) missing(Op::kWeightGrad);
+    if (has(Op::kInputGrad) && !has(Op::kWeightGrad) && wanted.weight_gradients) missing(Op::kWeightGrad);
     if (!has(Op::kInputGrad) && has(Op::kWeightGrad)) missing(Op::kInputGrad);
   }
 }
@@ -78,6 +86,7 @@ std::vector<Violation> microbatch_violations(const RuleContext& c) {
   const int stages = static_cast<int>(c.schedule.stages.size());
   check_doubled(c, found);
   const bool trains = c.lists(Op::kBackward) || c.lists(Op::kInputGrad) || c.lists(Op::kWeightGrad);
+  const std::vector<int> holders = weight_holders(c.schedule);
   std::vector<int> lane_of(static_cast<std::size_t>(c.schedule.microbatches), -1);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     if (a.op != Op::kForward) return;
@@ -94,7 +103,8 @@ std::vector<Violation> microbatch_violations(const RuleContext& c) {
     const StagePlace& place = c.schedule.stages[s];
     for (int i = 0; i < c.schedule.microbatches; ++i) {
       if (lane_of[i] != place.lane && lane_of[i] != -1) continue;
-      for (int part = 0; part < c.table.parts(); ++part) check_one(c, s, i, part, trains, found);
+      for (int part = 0; part < c.table.parts(); ++part)
+        check_one(c, s, i, part, {.gradients = trains, .weight_gradients = holders[s] >= 0}, found);
     }
   }
   check_order(c, found);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schedules/dependencies/inner_reductions.h"
+#include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -21,12 +22,14 @@ void check_optimizer(const RuleContext& c, Findings& found) {
                              policy_name(c.schedule.weights)));
   }
   if (!has_steps) return;
+  const std::vector<int> holders = weight_holders(c.schedule);
   std::vector<int> pending(c.schedule.stages.size(), 0);
   std::vector<int> steps(c.schedule.stages.size(), 0);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
+    const int holder = holders[a.stage] < 0 ? a.stage : holders[a.stage];
     if (gives_weight_gradient(a.op)) {
-      ++pending[a.stage];
-      if (steps[a.stage] > 0 && !is_asynchronous(c.schedule)) {
+      ++pending[holder];
+      if (steps[holder] > 0 && !is_asynchronous(c.schedule)) {
         found.report(r, i, Rule::kOptimizer,
                      fmt::format("{} comes behind the OPTIMIZER_STEP of its stage, which must take it; list the "
                                  "step last",
@@ -34,12 +37,12 @@ void check_optimizer(const RuleContext& c, Findings& found) {
       }
     }
     if (a.op != Op::kOptimizerStep) return;
-    if (pending[a.stage] == 0) {
+    if (pending[holder] == 0) {
       found.report(r, i, Rule::kOptimizer,
                    fmt::format("{} has no weight gradient to take; list it behind one, or remove it", to_text(a)));
     }
-    pending[a.stage] = 0;
-    ++steps[a.stage];
+    pending[holder] = 0;
+    ++steps[holder];
   });
   for (std::size_t s = 0; s < pending.size(); ++s) {
     if (pending[s] > 0 && (steps[s] == 0 || is_asynchronous(c.schedule))) {
@@ -87,13 +90,14 @@ std::vector<Reductions> no_reductions(const Schedule& schedule) {
 void check_reductions(const RuleContext& c, Findings& found) {
   if (!c.lists(Op::kOptimizerStep)) return;
   const bool copies = has_copies(c.schedule);
+  const std::vector<int> holders = weight_holders(c.schedule);
   std::vector<Reductions> stages = no_reductions(c.schedule);
   for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = c.schedule.ranks[r];
     const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copies);
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& a = actions[i];
-      Reductions& stage = stages[a.stage];
+      Reductions& stage = stages[holders[a.stage] < 0 ? a.stage : holders[a.stage]];
       // A bucket inside its host holds the host's gradient as well.
       if (a.op == Op::kReduceGrad) stage.reduced[a.part] = stage.gradients + (hosts[i] >= 0 ? 1 : 0);
       if (gives_weight_gradient(a.op)) ++stage.gradients;
@@ -140,9 +144,10 @@ void check_copies(const RuleContext& c, Findings& found) {
   for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
     if (a.op == Op::kReduceGrad && copied[a.stage]) ++listed[{a.stage, a.part}];
   });
+  const std::vector<int> weights = weight_holders(c.schedule);
   std::map<int, std::vector<int>> holders;  // model part -> stages
   for (int stage = 0; stage < static_cast<int>(c.schedule.stages.size()); ++stage)
-    holders[c.schedule.stages[stage].model_part].push_back(stage);
+    if (weights[stage] == stage) holders[c.schedule.stages[stage].model_part].push_back(stage);
   std::set<std::pair<int, int>> reported;
   for (const auto& [place, count] : listed) {
     const auto [stage, part] = place;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/liveness.h"
+#include "schedules/weight_holders.h"
 #include "simulator/memory/weight_versions.h"
 
 namespace plumb { inline namespace simulator {
@@ -19,7 +20,8 @@ class Collector {
         changes_(schedule.ranks.size()),
         neighbors_(stage_neighbors(schedule)),
         unsharded_(schedule.stages.size(), false),
-        has_backward_(stages_with_backward(schedule)) {}
+        has_backward_(stages_with_backward(schedule)),
+        weights_(weight_holders(schedule)) {}
 
   std::vector<std::vector<MemoryChange>> collect() {
     collect_state();
@@ -74,7 +76,7 @@ class Collector {
     const std::int64_t rebuilt_freed_early = std::min(rebuilt, memory.released_at_input_grad_bytes);
     const std::int64_t kept_freed_early = memory.released_at_input_grad_bytes - rebuilt_freed_early;
     const std::size_t partner = changes_.size() - 1 - rank;
-    switch (action.op) {
+    switch (with_or_without_weights(action.op, weights_[static_cast<std::size_t>(action.stage)] >= 0)) {
       case Op::kForward:
         add(start, kActivations, kept, 1);
         run_with(memory.forward_workspace_bytes);
@@ -169,6 +171,7 @@ class Collector {
   StageNeighbors neighbors_;
   std::vector<bool> unsharded_;
   std::vector<bool> has_backward_;
+  std::vector<int> weights_;
 };
 
 }  // namespace

@@ -1,14 +1,15 @@
 #include <algorithm>
 
+#include "schedules/weight_holders.h"
 #include "simulator/memory/memory.h"
 #include "simulator/memory/memory_changes.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
 
-void add_action(KindMemory& kind, const Action& action, bool recomputed, const StageMemory& memory, bool has_backward) {
+void add_action(KindMemory& kind, Op op, bool recomputed, const StageMemory& memory, bool has_backward) {
   const std::int64_t whole = memory.forward_bytes + memory.recompute_bytes;
-  switch (action.op) {
+  switch (op) {
     case Op::kForward:
       kind.taken_bytes += memory.forward_bytes + memory.forward_workspace_bytes;
       kind.taken_activations += 1;
@@ -117,6 +118,7 @@ bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& comp
 std::vector<KindMemory> memory_by_kind(const Schedule& schedule, const CompiledSchedule& compiled,
                                        const CostTable& costs, const std::vector<StepCost>& step_costs) {
   const std::vector<bool> has_backward = stages_with_backward(schedule, compiled);
+  const std::vector<int> weights = weight_holders(schedule);
   const StageNeighbors neighbors = stage_neighbors(schedule);
   std::vector<KindMemory> kinds;
   for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
@@ -124,7 +126,8 @@ std::vector<KindMemory> memory_by_kind(const Schedule& schedule, const CompiledS
     KindMemory memory{.rank = kind.rank, .duration = step_costs[k].duration};
     for (std::size_t i = 0; i < kind.actions.size() && kind.occupies_rank; ++i) {
       const Action& action = kind.actions[i];
-      add_action(memory, action, kind.recomputed[i], costs.stages[action.stage].memory, has_backward[action.stage]);
+      add_action(memory, with_or_without_weights(action.op, weights[action.stage] >= 0), kind.recomputed[i],
+                 costs.stages[action.stage].memory, has_backward[action.stage]);
       memory.consumed_bytes += consumed_bytes(schedule, neighbors, costs, action);
     }
     kinds.push_back(memory);

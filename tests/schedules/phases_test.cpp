@@ -41,6 +41,21 @@ TEST_CASE("a pair hides each action's exchanges behind the other's compute") {
   CHECK(lasting(pair_costs(0, 5, 8, 0)) == 8);
 }
 
+TEST_CASE("two passes of one stage take turns if one is a forward, and two backwards follow each other") {
+  const auto of_stage_0 = [](Op op, int microbatch) { return Action{.op = op, .microbatch = microbatch}; };
+  CostTable costs{.stages = std::vector<StageCosts>(1)};
+  for (const Op op : {Op::kForward, Op::kBackward, Op::kInputGrad})
+    costs.stages[0].segments[static_cast<std::size_t>(op)] = {{Segment{.seconds = Seconds{4}}, exchange(1)}};
+  const auto together = [&](Op first, Op second) {
+    return to_seconds(pair_duration(costs, of_stage_0(first, 1), of_stage_0(second, 0))).count();
+  };
+  CHECK(together(Op::kForward, Op::kForward) == 8);
+  CHECK(together(Op::kForward, Op::kInputGrad) == 8);
+  CHECK(together(Op::kBackward, Op::kForward) == 8);
+  CHECK(together(Op::kBackward, Op::kInputGrad) == 10);
+  CHECK_FALSE(take_turns(of_stage_0(Op::kForward, 1), of_stage_0(Op::kOptimizerStep, -1)));
+}
+
 TEST_CASE("a pair lasts the sum where an action already has something beside its compute") {
   CostTable costs = pair_costs(4, 2, 8, 6);
   std::vector<Segment>& forward = costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)].front();

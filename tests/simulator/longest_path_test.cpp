@@ -116,7 +116,8 @@ TEST_SUITE("property") {
         const auto seed = static_cast<std::uint64_t>(number);
         if (entry.name != "bpipe") CHECK(differences(lower(order, {.offload = number}), seed) == 0);
         const std::vector<bool> copied = stages_with_copies(order);
-        if (std::ranges::find(copied, true) != copied.end()) continue;
+        const bool shares_weights = entry.name == "helixpipe";
+        if (shares_weights || std::ranges::find(copied, true) != copied.end()) continue;
         const Sharding sharding{.gathered_stages = number, .prefetch = number > 0};
         CHECK(differences(lower(order, {.data = {.enabled = true, .zero = 3, .sharding = sharding}}), seed) == 0);
       }

@@ -278,11 +278,31 @@ class Schedules(CommandLineTest):
         self.assertGreaterEqual(answer["step_time_s"], 8 * 9)
         self.assertLessEqual(answer["step_time_s"], 8 * 9 + 6 + 9)
         self.refused(3, "plan", "deepseek-nano", "h100", "--devices", 2, "--global-batch", 8, "--layout",
-                     "schedule=vocab-2,pp=2", says=["cuts the output layer into shards", "schedule=1f1b"])
+                     "schedule=vocab-2,pp=2", says=["divides layers into model parts", "schedule=1f1b"])
         self.refused(1, "run", "--schedule", "vocab-1", "-p", 2, "-m", 4, "--costs", "f=0.001,b=0.002", "--backend",
                      "timed", says=["shards of a model part", "no backend"])
         self.refused(1, "schedule", "search", "vocab-1", "-p", 2, "-m", 4, says=["cannot be searched", "shards"])
         self.refused(1, "schedule", "make", "vocab-1f1b", "-p", 2, "-m", 4, says=["vocab-2", "vocab-1"])
+
+    def test_attention_apart_from_its_layers_is_simulated_and_no_plan_or_backend_takes_it(self):
+        costs = "f=1:6:3:6:2,i=1:6:3:6:2,w=1:0:3:0:2,unit=ms"  # two layers: by model part, for the stages of two lanes
+        answer = self.json("simulate", "--schedule", "helixpipe", "-p", 2, "-m", 2, "--costs", costs)
+        # Between two attentions F and B are 9 ms; each of 2 ranks and micro-batches has one layer of 9 + 12 ms.
+        self.assertAlmostEqual(answer["step_time_s"], (2 * (9 + 12) + 9) / 1000, places=12)
+        self.assertEqual(answer["peak_activations"], [6, 4])
+        self.refused(3, "plan", "deepseek-nano", "h100", "--devices", 2, "--global-batch", 8, "--layout",
+                     "schedule=helixpipe,pp=2", says=["divides layers into model parts", "schedule=1f1b"])
+        self.refused(1, "run", "--schedule", "helixpipe", "-p", 2, "-m", 4, "--costs", "f=0.001,i=0.001,w=0.001",
+                     "--backend", "timed", says=["without weights", "no backend"])
+        self.refused(1, "schedule", "search", "helixpipe", "-p", 2, "-m", 4, says=["cannot be searched"])
+        self.refused(1, "simulate", "--schedule", "helixpipe", "-p", 2, "-m", 4, "--costs", "f=1,b=2",
+                     says=["splits them", "give i= and w="])
+
+    def test_tensor_parallel_exchanges_hide_in_the_pairs_of_stp(self):
+        layout = "tp=8,pp=4,v=2,mbs=1,schedule="
+        plan = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout")
+        braided, apart = self.json(*plan, layout + "stp"), self.json(*plan, layout + "zb-v")
+        self.assertLess(braided["step_time_s"], apart["step_time_s"])
 
     def test_offloading_what_lives_longest(self):
         plain = ("simulate", "--schedule", "interleaved", "-p", 4, "-m", 8, "-v", 2, "--costs", "f=1,b=2,x=1")

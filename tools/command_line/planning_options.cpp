@@ -157,7 +157,7 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
          "--costs", arguments->costs,
          "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
          "UNSHARD, g for REDUCE_GRAD, host=N where the host's memory carries N moves at a time at full speed; lists "
-         "by stage f=1:1:2)"));
+         "by stage, or by model part, f=1:1:2)"));
   add_sends(verb, arguments->sends);
   of(kOfOrder, add_burst(verb, arguments->burst_kib));
   add_network(verb, arguments->network);

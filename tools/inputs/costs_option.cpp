@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -106,6 +107,23 @@ void add_activations(CostTable& costs, const ActivationMemory& memory) {
   }
 }
 
+/// Returns the costs with a list that has one entry a model part as one with one entry a stage.
+ChunkCosts of_stages(ChunkCosts chunk, const Schedule& schedule) {
+  std::size_t parts = 0;
+  for (const StagePlace& place : schedule.stages)
+    parts = std::max(parts, static_cast<std::size_t>(place.model_part) + 1);
+  for (std::vector<Seconds>* list :
+       {&chunk.forward, &chunk.input_grad, &chunk.weight_grad, &chunk.backward, &chunk.recompute, &chunk.optimizer,
+        &chunk.move, &chunk.unshard, &chunk.reduce_grad}) {
+    if (list->size() == 1 || list->size() != parts) continue;
+    std::vector<Seconds> by_stage;
+    for (const StagePlace& place : schedule.stages)
+      by_stage.push_back((*list)[static_cast<std::size_t>(place.model_part)]);
+    *list = std::move(by_stage);
+  }
+  return chunk;
+}
+
 }  // namespace
 
 CostsOption parse_costs(std::string_view text) {
@@ -188,7 +206,7 @@ CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
       }
     }
   }
-  CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
+  CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), of_stages(option.chunk, schedule));
   add_links(costs, option, static_cast<int>(schedule.ranks.size()));
   add_messages(costs, option.message_bytes, schedule);
   add_activations(costs, option.memory);

@@ -2,7 +2,7 @@
 // The `--costs` option gives the costs of one chunk where there is no model to price.
 //
 //   parse_costs("f=1,i=1,w=1,c=0.25,unit=ms")
-//   parse_costs("f=1:1:2:1,b=2")               one entry a stage
+//   parse_costs("f=1:1:2:1,b=2")               one entry a stage, or one a model part
 
 #include <string>
 #include <string_view>

@@ -82,13 +82,13 @@ class CallsRecording {
     }
   }
 
-  /// True for the second action of an overlapped pair of passes of two stages.
+  /// True for the second action of an overlapped pair whose passes take turns.
   bool takes_turns(const PlacedAction& placed) const {
     const ActionPlace at = place_of(ids_, placed.id);
     if (at.position == 0) return false;
     const Action& before =
         schedule_.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.position) - 1];
-    return before.overlaps_next && before.stage != placed.action.stage;
+    return before.overlaps_next && interleaves(in_.training.replay.policy, before, placed.action);
   }
 
   void record_joint_step(std::size_t index) {

@@ -70,9 +70,9 @@ StageMemory any_memory(std::mt19937& random) {
 
 TEST_CASE("the few moments of an order give the peaks that all its actions give, whichever stages are alike") {
   std::mt19937 random(7);
-  const std::vector<std::string> names = {"gpipe",   "1f1b",    "interleaved", "bfs",       "zb-h1",
-                                          "zb-h2",   "zb-v",    "v-half",      "dualpipev", "hanayo",
-                                          "chimera", "seq1f1b", "forward-only"};
+  const std::vector<std::string> names = {"gpipe",  "1f1b",    "interleaved", "bfs",         "zb-h1",
+                                          "zb-h2",  "zb-v",    "v-half",      "dualpipev",   "stp",
+                                          "hanayo", "chimera", "seq1f1b",     "forward-only"};
   for (const std::string& name : names) {
     for (const bool offload : {false, true}) {
       const bool looped = name == "interleaved" || name == "bfs" || name == "hanayo";

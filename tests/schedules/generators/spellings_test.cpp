@@ -24,6 +24,8 @@ TEST_CASE("schedules are found by what papers and frameworks call them") {
   CHECK(schedule_spelled("F-then-B") == "gpipe");
   CHECK(schedule_spelled("TeraPipe") == "terapipe");
   CHECK(schedule_spelled("MEPipe") == "svpp");
+  CHECK(schedule_spelled("Synergistic Tensor and Pipeline Parallelism") == "stp");
+  CHECK(schedule_spelled("Helix-Pipe") == "helixpipe");
   CHECK(schedule_spelled("TrainSchedule") == "1f1b");  // DeepSpeed's
   CHECK(schedule_spelled("Breadth First") == "bfs");
   CHECK(schedule_spelled("InterleavedZeroBubble") == "izb");
@@ -42,9 +44,7 @@ TEST_CASE("what the catalogue does not have is refused with what is known of it"
   CHECK(schedule_not_held("vocab-1f1b").find("vocab-2") != std::string_view::npos);
   CHECK(schedule_not_held("Vocabulary Parallelism").find("vocab-2") != std::string_view::npos);
   CHECK(schedule_spelled("SlimPipe") == "slimpipe");
-  for (const char* name : {"TawPipe", "STP", "HelixPipe"}) {
-    CHECK_FALSE(schedule_not_held(name).empty());
-  }
+  CHECK_FALSE(schedule_not_held("TawPipe").empty());
   CHECK(schedule_not_held("1f1b").empty());
 }
 

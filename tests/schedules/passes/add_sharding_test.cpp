@@ -90,7 +90,7 @@ TEST_SUITE("property") {
   TEST_CASE("every schedule can be sharded, copies alike, and gathers no more than it may") {
     for (const CatalogueEntry& entry : catalogue()) {
       const Schedule order = entry.make({.ranks = 4, .microbatches = 12, .chunks = entry.takes_chunks ? 3 : 1});
-      if (entry.name == "gems") {  // its copies meet in different orders
+      if (entry.name == "gems" || entry.name == "helixpipe") {  // copies that meet in different orders; shared weights
         CHECK_THROWS_AS(lower(order, {.data = {.enabled = true, .zero = 3}}), ScheduleError);
         continue;
       }

@@ -107,11 +107,11 @@ TEST_CASE("copies of a stage are summed before their steps, by ascending model p
 
 TEST_CASE("a step that takes the gradients of one copy only is refused") {
   const Schedule unsummed =
-      parse_schedule("microbatches: 2\nstages: 0/0/0 0/0/1\n0F0 1F1 0B0 1B1 0OPTIMIZER_STEP 1OPTIMIZER_STEP");
+      parse_schedule("microbatches: 2\nstages: 0/0/0 1/0/1\n0F0 0B0 0OPTIMIZER_STEP\n1F1 1B1 1OPTIMIZER_STEP");
   const std::vector<Violation> found = validate(unsummed);
   REQUIRE(found.size() == 2);
   CHECK(to_text(found[0]) ==
-        "rank 0, position 4: 0OPTIMIZER_STEP takes 1 weight gradients that are not reduced; add "
+        "rank 0, position 2: 0OPTIMIZER_STEP takes 1 weight gradients that are not reduced; add "
         "0REDUCE_GRAD ahead (sharding)");
 }
 

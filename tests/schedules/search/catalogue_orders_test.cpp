@@ -41,7 +41,7 @@ TEST_CASE("a V, a loop and two directions have their own orders") {
     return names_of(catalogue_orders(question));
   };
   CHECK(orders_on(snake_placement(4, 8)) ==
-        std::vector<std::string>{"zb-v", "v-half", "v-min", "v-1f1b", "dualpipev", "hanayo"});
+        std::vector<std::string>{"zb-v", "v-half", "v-min", "v-1f1b", "dualpipev", "stp", "hanayo"});
   CHECK(orders_on(loop_placement(4, 8)) == std::vector<std::string>{"interleaved", "bfs", "izb", "svpp", "slimpipe"});
   CHECK(orders_on(bidirectional_placement(4)) == std::vector<std::string>{"dualpipe", "chimera", "gems"});
 }

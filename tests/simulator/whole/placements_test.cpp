@@ -89,6 +89,36 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("STP idles for p-1 chunks if overlap gains nothing, and holds 3p and max(1, r) where m >= 3p-1") {
+    for (int p = 1; p <= 8; ++p) {
+      for (int m = 3 * p - 1; m <= 4 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("stp", p, m);
+        CHECK(measured.bubble == (p - 1) * kSecond);
+        for (int r = 0; r < p; ++r) CHECK(measured.peaks[r] == std::min(3 * p + std::max(1, r), 2 * m));
+      }
+    }
+  }
+
+  TEST_CASE("STP exposes the exchanges of 2p forwards and, on every other rank, of one more") {
+    // Every other forward is in a pair, and hides its exchange of 1 s behind the other pass, of 3 s (Qi et al. 2025,
+    // table 1: 2p+1).
+    for (int p = 1; p <= 6; ++p) {
+      for (int m = 3 * p - 1; m <= 4 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Schedule schedule = lowered("stp", p, m);
+        CostTable costs = chunk_cost_table(
+            stage_count(schedule), {.forward = {Seconds{3}}, .input_grad = {Seconds{3}}, .weight_grad = {Seconds{3}}});
+        for (StageCosts& stage : costs.stages)
+          stage.segments[static_cast<std::size_t>(Op::kForward)].front().push_back(
+              {.kind = Segment::Kind::kCollective, .seconds = Seconds{1}, .group = Group::kTensor});
+        const Simulation result = simulate(schedule, costs);
+        for (int r = 0; r < p; ++r)
+          CHECK(result.busy[r] == 2 * m * 9 * kSecond + (2 * p + (r % 2 == 0 ? 1 : 0)) * kSecond);
+      }
+    }
+  }
+
   TEST_CASE("DualPipe idles for p-2 forwards if overlap gains nothing, and holds p+1 micro-batches") {
     for (int p = 2; p <= 8; p += 2) {
       for (int m = 2 * p; m <= 4 * p; m += 2) {

@@ -24,6 +24,17 @@ TEST_CASE("costs are read in their unit, by stage where there is a list") {
   CHECK(option.unit.name == "ms");
 }
 
+TEST_CASE("a list may be by model part, for the stages of all lanes") {
+  const CostsOption option = parse_costs("f=1:2,w=3:4:5:6");
+  const CostTable costs = costs_for(option, make_schedule("chimera", {.ranks = 2, .microbatches = 2}));
+  for (int stage = 0; stage < 4; ++stage) {
+    CHECK(cost(costs, Op::kForward, stage) == to_sim_time(Seconds(1 + stage % 2)));  // both lanes have parts 0 and 1
+    CHECK(cost(costs, Op::kWeightGrad, stage) == to_sim_time(Seconds(3 + stage)));
+  }
+  CHECK_THROWS_AS(costs_for(parse_costs("f=1:2:3"), make_schedule("chimera", {.ranks = 2, .microbatches = 2})),
+                  SpecError);
+}
+
 TEST_CASE("a cost that no timeline holds is refused by its key") {
   for (const char* text : {"f=1e7", "f=1:1e300", "f=1e19,unit=ps", "c=1e7"}) {
     const std::string key = std::string("--costs: a ") + text[0] + "= of ";

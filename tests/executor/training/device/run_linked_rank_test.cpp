@@ -103,7 +103,7 @@ RunResult of_all(const std::vector<LinkedTraining>& ranks) {
 }  // namespace
 
 TEST_CASE("pipelines whose ranks have a machine each train bitwise as on one machine") {
-  for (const char* name : {"1f1b", "zb-h1", "interleaved", "zb-v", "gpipe"}) {
+  for (const char* name : {"1f1b", "zb-h1", "interleaved", "zb-v", "stp", "gpipe"}) {
     INFO(name);
     ScheduleParameters parameters{.ranks = 3, .microbatches = 6};
     if (std::string_view(name) == "interleaved") parameters.chunks = 2;

@@ -118,7 +118,7 @@ TEST_CASE("whole experts on tensor ranks go with slices, sharded state, recomput
 TEST_CASE("experts go with every kind of schedule, with slices, sharded state and recomputation") {
   const std::vector<Layer> model = with_dropout(shared_expert_model());
   const ModelValues expected = gradients_of(alone_on_one_rank(model, 8));
-  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"}) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "stp", "dualpipe", "chimera", "seq1f1b"}) {
     const std::string_view schedule = name;
     ScheduleParameters shape{.ranks = 2, .microbatches = 4};
     if (schedule == "interleaved") shape.chunks = 2;

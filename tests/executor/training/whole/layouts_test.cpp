@@ -115,7 +115,7 @@ TEST_CASE("a vocabulary that the tensor ranks do not divide is padded, and the p
 }
 
 TEST_CASE("tensor parallelism goes with every synchronous schedule, with replicas, and with recomputation") {
-  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"}) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "stp", "dualpipe", "chimera", "seq1f1b"}) {
     CAPTURE(name);
     const bool is_sliced = std::string_view(name) == "seq1f1b";
     ScheduleParameters shape{.ranks = 2, .microbatches = 4};
@@ -125,6 +125,14 @@ TEST_CASE("tensor parallelism goes with every synchronous schedule, with replica
     spec.rebuild = std::string_view(name) == "1f1b" ? Recompute::kStage : Recompute::kNone;
     CHECK(worst_difference(gradients_of(spec), gradients_of(over_grid(one_rank(gpt_model(), 8), {}))) <= 1e-5);
   }
+}
+
+TEST_CASE("pairs of one stage take turns over tensor ranks and in a ring of context ranks") {
+  const Schedule order = make_schedule("stp", {.ranks = 2, .microbatches = 6});
+  const ModelValues expected = gradients_of(over_grid(one_rank(gpt_model(), 6), {}));
+  for (const ProcessGrid& grid :
+       {ProcessGrid{.tensor = 2}, ProcessGrid{.context = 2}, ProcessGrid{.tensor = 2, .context = 2}})
+    CHECK(worst_difference(gradients_of(over_grid(spec_of(gpt_model(), order, grid.context), grid)), expected) <= 1e-5);
 }
 
 TEST_CASE("losses of 20 steps are those of one rank") {

@@ -60,14 +60,14 @@ TEST_SUITE("stretches") {
           inner_classes(network).number.at({1, Group::kTensor, CollectiveKind::kAllReduce}));
   }
 
-  TEST_CASE("a stretch ends where a bucket is complete, a pair of one stage is two phases") {
-    const Schedule schedule = parse_schedule("0F0&0F1 0B0 0B1\n", "");
-    CostTable costs = whole_costs(1, 4, 2);
-    costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)].front().push_back(exchange(1));
+  TEST_CASE("a stretch ends where a bucket is complete, a pair that takes no turns is two phases") {
+    const Schedule schedule = parse_schedule("0F0 0F1 0B0&0B1\n", "");
+    CostTable costs = whole_costs(1, 2, 4);
+    costs.stages[0].segments[static_cast<std::size_t>(Op::kBackward)].front().push_back(exchange(1));
     NetworkSpec network{.links = {{"port", 1}}, .routes = {{.uses = {{0, 1}}}}};
     network.inner = {{.stage = 0, .replicas = {0}, .route = 0}};
     const Stretches cut = stretches_of(schedule, costs, network, inner_classes(network),
-                                       {{0, {SimTime{3 * kSecond}, SimTime{10 * kSecond}}}});
+                                       {{2, {SimTime{3 * kSecond}, SimTime{10 * kSecond}}}});
     REQUIRE(cut.phases.size() == 2);
     CHECK(lengths(cut, 0, LaneKind::kBlocking) == Lengths{3 * kSecond, kSecond, kSecond});
     CHECK(lengths(cut, 1, LaneKind::kBlocking) == Lengths{4 * kSecond, kSecond});

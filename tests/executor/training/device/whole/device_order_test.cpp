@@ -63,7 +63,7 @@ TEST_CASE("a rank with a device of its own exchanges what a rank of the cpu back
 }
 
 TEST_CASE("messages that go both ways at once are one group where an action hides it") {
-  for (const std::string name : {"v-1f1b", "dualpipe", "dualpipev", "v-half", "1f1b"})
+  for (const std::string name : {"v-1f1b", "dualpipe", "dualpipev", "stp", "v-half", "1f1b"})
     for (const int replicas : {1, 2})
       for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
         CAPTURE(name);
@@ -73,7 +73,7 @@ TEST_CASE("messages that go both ways at once are one group where an action hide
         CHECK(check_against_cpu(spec) > 90 * replicas);
         const TrainingPlan plan = plan_training(spec);
         const bool has_pairs = !message_pairs(plan.replay.schedule, plan.replay.grid).empty();
-        if (receives == Receives::kEarly) CHECK(has_pairs == (name != "1f1b"));
+        if (receives == Receives::kEarly) CHECK(has_pairs == (name != "1f1b" && name != "stp"));
       }
 }
 
@@ -239,6 +239,17 @@ TEST_CASE("gradients and weights of experts are exchanged by themselves") {
       spec.sequence = 8;
       CHECK(check_against_cpu(spec) > 30);
     }
+}
+
+TEST_CASE("pairs of one stage exchange by turns, and one pass behind the other where it goes layer by layer") {
+  for (const auto& [tensor, zero, layerwise] :
+       {std::tuple{2, 0, false}, std::tuple{2, 3, false}, std::tuple{2, 2, true}, std::tuple{1, 3, true}}) {
+    CAPTURE(zero);
+    CAPTURE(layerwise);
+    RunSpec spec = laid_out(ordered_model(false, false), "stp", 2, tensor, zero);
+    spec.layerwise = layerwise;
+    CHECK(check_against_cpu(spec) > 100);
+  }
 }
 
 TEST_CASE("the all-to-alls of expert groups too, in blocks whose size no pick decides") {
