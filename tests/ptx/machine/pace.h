@@ -1,12 +1,12 @@
 #pragma once
-// What an instruction asks of the scheduler of its warp, and how long its result takes.
+// Says how many instructions ptxas makes of one of PTX, and how long its result takes.
 
 #include <cstdint>
 #include <string_view>
 
 namespace plumb::test::ptx {
 
-/// Where a result comes from.
+/// The unit that a result comes from.
 enum class Origin : std::uint8_t {
   kRegister,    ///< it is there at once: ptxas renames a register, or reads a constant
   kArithmetic,  ///< a unit of the warp's scheduler
