@@ -24,7 +24,7 @@ struct EmbeddingForward {
     const bool wide = is_wide<S>(size.columns, y, table, positions);
     for (std::int64_t t = thread.block(); t < size.tokens; t += thread.blocks()) {
       const std::int64_t token = tokens[t];
-      const S* row = table + token * size.columns;
+      const S* row = table + (token < 0 ? 0 : token * size.columns);
       const S* position = positions + (positions == nullptr ? 0 : t % size.sequence * size.columns);
       for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
         float values[N] = {}, added[N] = {};
