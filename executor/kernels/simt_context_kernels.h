@@ -52,8 +52,8 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   void attention_forward(void* output, float* sums, float* log_sum_exp, const AttentionOperands& of) override {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
-    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, int kValueChannels, bool kDrops>() {
-          using Body = simt::WarpAttentionForward<S, kChannels, kValueChannels, kDrops>;
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, int kValueChannels, simt::Scores kScores>() {
+          using Body = simt::WarpAttentionForward<S, kChannels, kValueChannels, kScores>;
           launcher_.launch_warps(
               Body{stored(output), sums, log_sum_exp, view.template with_width<kChannels == kValueChannels>()});
         }))
@@ -85,9 +85,9 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
                               const void* output, const float* log_sum_exp, const AttentionOperands& of) {
     const simt::AttentionView<S> view = view_of(of);
     const AttentionSize& size = view.size();
-    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, int kValueChannels, bool kDrops>() {
-          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kValueChannels, kDrops>;
-          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kValueChannels, kDrops>;
+    if (simt::on_tensor_cores<S>(size, [&]<int kChannels, int kValueChannels, simt::Scores kScores>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, kValueChannels, kScores>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, kValueChannels, kScores>;
           const auto own = view.template with_width<kChannels == kValueChannels>();
           launcher_.launch_warps(
               Queries{stored(dqkv), sums, products, stored(doutput), stored(output), log_sum_exp, own});

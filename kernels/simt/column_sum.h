@@ -29,9 +29,13 @@ PLUMB_SIMT void for_each_range_sum(const Thread& thread, std::int64_t columns, s
   for (std::int64_t item = thread.block(); item < stretches * ranges; item += thread.blocks()) {
     const RowRange range = range_of(item / stretches);
     const std::int64_t c = item % stretches * wide + thread.lane() % wide;
+    const std::int64_t end = c < columns ? range.end : range.begin;
     float sums[kSums] = {};
-    for (std::int64_t row = range.begin + thread.lane() / wide; row < range.end && c < columns; row += teams)
-      add(sums, row, c);
+    constexpr int kAtOnce = 4;  // rows that are on their way at a time
+    std::int64_t row = range.begin + thread.lane() / wide;
+    for (; row + (kAtOnce - 1) * teams < end; row += kAtOnce * teams)
+      for (int i = 0; i < kAtOnce; ++i) add(sums, row + i * teams, c);
+    for (; row < end; row += teams) add(sums, row, c);
     for (float& sum : sums) {
       shared[thread.lane()] = sum;
       thread.sync();

@@ -5,6 +5,7 @@
 #include "kernels/cpu/embedding.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/simt/wide.h"
 
 namespace plumb { inline namespace kernels { namespace simt {
 
@@ -20,13 +21,18 @@ struct EmbeddingForward {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
+    const bool wide = is_wide<S>(size.columns, y, table, positions);
     for (std::int64_t t = thread.block(); t < size.tokens; t += thread.blocks()) {
       const std::int64_t token = tokens[t];
-      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
-        float value = token < 0 ? 0.0F : widened(table[token * size.columns + c]);
-        if (positions != nullptr) value += widened(positions[t % size.sequence * size.columns + c]);
-        store(y[t * size.columns + c], value);
-      }
+      const S* row = table + (token < 0 ? 0 : token * size.columns);
+      const S* position = positions + (positions == nullptr ? 0 : t % size.sequence * size.columns);
+      for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
+        float values[N] = {}, added[N] = {};
+        if (token >= 0) load_all(values, row + c);
+        if (positions != nullptr) load_all(added, position + c);
+        for (int j = 0; j < N; ++j) values[j] += added[j];
+        store_all(y + t * size.columns + c, values);
+      });
     }
   }
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Powers of two and of e as fast as a GPU has them.
+// Powers of two and of e, logarithms and reciprocals as fast as a GPU has them.
 
 #include <cmath>
 
@@ -19,6 +19,28 @@ PLUMB_SIMT float power_of_two(float x) {
   return result;
 #else
   return exp2f(x);
+#endif
+}
+
+/// Returns log2(x), to 2^-22 or a relative error of as much (PTX ISA 9.0, "lg2").
+PLUMB_SIMT float binary_logarithm(float x) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return log2f(x);
+#endif
+}
+
+/// Returns 1/x, to a relative error of 2^-23, and 0 for infinity (PTX ISA 9.0, "rcp").
+PLUMB_SIMT float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return 1 / x;
 #endif
 }
 

@@ -59,11 +59,11 @@ struct NormForward {
         if (mean != nullptr) mean[row] = center;
       }
       for_each_of_row<S>(thread, size.columns, wide, [&]<int N>(std::int64_t c) {
-        float values[N], gains[N];
+        float values[N], gains[N], biases[N] = {};
         load_all(values, input + c);
         load_all(gains, gain + c);
-        for (int j = 0; j < N; ++j)
-          values[j] = (values[j] - center) * scale * gains[j] + (bias == nullptr ? 0.0F : bias[c + j]);
+        if (bias != nullptr) load_all(biases, bias + c);
+        for (int j = 0; j < N; ++j) values[j] = (values[j] - center) * scale * gains[j] + biases[j];
         store_all(y + at + c, values);
       });
     }

@@ -35,14 +35,18 @@ PLUMB_SIMT void for_each_element(const Thread& thread, std::int64_t elements, co
     body(i);
 }
 
+/// Returns the power of two at or above the root of `lanes`, which are a power of two up to 1024.
+PLUMB_SIMT constexpr int root_of_lanes(int lanes) {
+  return lanes > 256 ? 32 : lanes > 64 ? 16 : lanes > 16 ? 8 : lanes > 4 ? 4 : lanes > 1 ? 2 : 1;
+}
+
 /// Combines the block's values and returns the result to all lanes. Every lane must call it. With n the power of two at
 /// or above the root of `lanes`, lane i < n combines the values of lanes i, i + n, i + 2n, ..., and then every lane
 /// combines these n results in ascending order.
 template <class Thread, class Combine>
 PLUMB_SIMT float combine_over_block(const Thread& thread, float value, const Combine& combine) {
   float* shared = thread.shared();
-  int firsts = 1;
-  while (firsts * firsts < thread.lanes()) firsts *= 2;
+  const int firsts = root_of_lanes(thread.lanes());
   shared[thread.lane()] = value;
   thread.sync();
   if (thread.lane() < firsts) {

@@ -1,13 +1,15 @@
 // A lower bound of the time of each kernel on A100, H100, H200 and B200, from the PTX that nvcc makes of it,
 // run by an interpreter: the work that each unit has, over the published rate of the unit. What may stand between a
-// bound and a measured time is counted beside it for an H100: how many warps are there to fill each other's waits, the
-// time of all units one after the other, how long the last blocks run alone, and conflicts of banks.
+// bound and a measured time is counted beside it for an H100: instructions of every kind with what warps wait for, how
+// many warps are there to fill each other's waits, the time of all units one after the other, how long the last blocks
+// run alone, and conflicts of banks.
 //
 //   kernel_bounds PTX [PTXAS_LOG]     PTX of executor/machines/cuda/cuda_kernels.cu, and what `ptxas -v` says of it
 //
 // The kernels are those of GPT-2 on one sequence of 1024 tokens in bf16, and attention with heads of 128 and 256
 // channels.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,6 +30,7 @@
 #include "tests/ptx/ptxas_log.h"
 #include "tests/ptx/residency.h"
 #include "tests/ptx/text_file.h"
+#include "tests/ptx/warp_schedule.h"
 #include "tests/ptx/work_bound.h"
 
 namespace plumb::test { namespace {
@@ -38,6 +41,12 @@ struct NamedCall {
   std::string published;  ///< rate of attention to put beside it: "forward" or "backward"
 };
 
+constexpr int kMultiprocessors = 132;  // of an H100 SXM (NVIDIA 2022, "H100 Tensor Core GPU Architecture")
+constexpr int kSequences = 8;          // of the measured steps
+// The shortest kernel of those steps: three blocks that add 768 numbers (docs/hardware/h100-2026-11-26/kernels.csv.gz).
+constexpr Seconds kLaunch{2.9e-6};
+constexpr double kClocks = 1755e6;  // a second, where the latencies were measured (tests/ptx/machine/pace.h)
+constexpr int kFewWarps = 16;       // of a multiprocessor; with more of them its units work at the same time
 constexpr std::int64_t kTokens = 1024, kHidden = 768, kHeads = 12, kVocabulary = 50304;
 
 std::vector<NamedCall> named_calls() {
@@ -73,7 +82,7 @@ class BoundBench {
  public:
   explicit BoundBench(ptx::Interpreter& interpreter)
       : interpreter_(interpreter), machine_([&](HostEnqueue enqueue) {
-          return make_interpreted_kernels(HalfFormat::kBf16, std::move(enqueue), interpreter);
+          return make_interpreted_kernels(HalfFormat::kBf16, std::move(enqueue), interpreter, kMultiprocessors);
         }) {
     machine_.prepare(std::vector<DeviceLane>{{.rank = 0, .stream = DeviceStream::kCompute}}, 1);
   }
@@ -150,29 +159,39 @@ ptx::UnitRates rates_of(const DeviceSpec& device, int fp32_lanes) {
           .fp32_lanes = fp32_lanes};
 }
 
-constexpr int kMultiprocessors = 132;  // of an H100 SXM (NVIDIA 2022, "H100 Tensor Core GPU Architecture")
-constexpr int kSequences = 8;          // of the measured steps
-
 using Figures = std::map<std::string, ptx::PtxasFigures, std::less<>>;
 
-void print_residency(const ptx::LaunchedWork& launched, int registers) {
+/// Prints what an H100 may need for the measured sequences: the launch, and the longest of the bound, of instructions with
+/// their waits, and, where a multiprocessor has few warps, of all units one after the other.
+void print_expected(const ptx::LaunchedWork& launched, int registers, Seconds bound, Seconds in_turn) {
   const ptx::Residency residency = ptx::residency_of(launched.size, registers, {});
   const int places = std::max(kMultiprocessors * residency.blocks, 1);
-  fmt::print("; {} blocks of {} warps on a multiprocessor, by {}", residency.blocks, launched.size.threads / 32,
-             residency.limit);
-  // A body that divides elements has as many blocks as the interpreter's one multiprocessor wants.
-  if (kSequences * std::ssize(launched.issued) >= places)
-    fmt::print("; {} sequences end {:.2f} times as late as evenly spread", kSequences,
-               ptx::tail_ratio(launched.issued, places, kSequences));
+  const int warps = static_cast<int>(launched.size.threads) / ptx::kWarpLanes;
+  const double late = ptx::tail_ratio(launched.issued, places, kSequences);
+  const Seconds scheduled{
+      static_cast<double>(ptx::schedule_clocks(
+          launched.phases,
+          {.multiprocessors = kMultiprocessors, .copies = kSequences, .resident = std::max(residency.blocks, 1)})) /
+      kClocks};
+  const bool is_few = residency.blocks * warps < kFewWarps;
+  const Seconds expected =
+      kLaunch + std::max({kSequences * bound, scheduled, is_few ? late * kSequences * in_turn : Seconds{0}});
+  fmt::print(
+      "    {} blocks of {} warps on a multiprocessor, by {}; {} sequences end {:.2f} times as late as evenly spread\n",
+      residency.blocks, warps, residency.limit, kSequences, late);
+  fmt::print(
+      "    h100, {} sequences, us: bound {:.1f}, instructions and waits {:.1f}, units in turn {:.1f}; expected "
+      "{:.1f}\n",
+      kSequences, (kSequences * bound).count() * 1e6, scheduled.count() * 1e6,
+      (late * kSequences * in_turn).count() * 1e6, expected.count() * 1e6);
 }
 
 void print_launch(const ptx::LaunchedWork& launched, const Figures& figures) {
   const ptx::Work& work = launched.work;
+  const auto found = figures.find(launched.kernel);
   fmt::print("  {}", short_name(launched.kernel));
-  if (const auto found = figures.find(launched.kernel); found != figures.end()) {
+  if (found != figures.end())
     fmt::print(", {} registers, {} B spilled", found->second.registers, found->second.spilled_bytes);
-    print_residency(launched, found->second.registers);
-  }
   fmt::print(
       "\n    {:.3f} MB, {:.1f} GFLOP on tensor cores, instructions of warps: {} fp32, {} special, {} in all; {} passes "
       "of shared memory, {} more of conflicts\n",
@@ -180,12 +199,14 @@ void print_launch(const ptx::LaunchedWork& launched, const Figures& figures) {
       work.shared_passes, work.bank_conflicts);
   const DeviceSpec device = preset_cluster("h100").device;
   fmt::print("    h100, us:");
-  Seconds sum{0};
+  Seconds sum{0}, bound{0};
   for (const ptx::WorkBound& unit : ptx::unit_times(work, rates_of(device, 128))) {
     fmt::print(" {} {:.2f},", unit.unit, unit.time.count() * 1e6);
     sum += unit.time;
+    bound = std::max(bound, unit.time);
   }
   fmt::print(" one after the other {:.2f}\n", sum.count() * 1e6);
+  if (found != figures.end()) print_expected(launched, found->second.registers, bound, sum);
 }
 
 void print_call(const NamedCall& named, const std::vector<ptx::LaunchedWork>& launches, const Figures& figures) {

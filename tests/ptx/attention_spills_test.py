@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-KERNEL = re.compile(r"WarpAttention(\w+?)I\w*Li(\d+)ELi(\d+)ELb([01])E")
+KERNEL = re.compile(r"WarpAttention(\w+?)I\w*Li(\d+)ELi(\d+)ELN?\w*?6ScoresE([012])E")
+SCORES = ["", " with dropout", " with bounded scores"]
 CHANNELS = {(64, 64), (128, 128), (192, 128), (256, 256)}  # of queries and keys, and of values
 CHECKED = ["90"]  # compute capabilities that the tiles were chosen for
 MOST_WITH_DROPOUT = 48  # bytes that a thread stores and loads for want of registers
@@ -30,14 +31,14 @@ def attention_module(text):
 
 
 def spills(log):
-    """Yields (body, channels, True if it has dropout, bytes) of each kernel in the log of ptxas -v."""
+    """Yields (body, channels, what is done with scores, bytes) of each kernel in the log of ptxas -v."""
     name = None
     for line in log.splitlines():
         if match := FUNCTION.search(line):
             name = KERNEL.search(match.group(1))
         elif match := SPILLS.search(line):
             channels = int(name.group(2)), int(name.group(3))
-            yield name.group(1), channels, name.group(4) == "1", int(match.group(1)) + int(match.group(2))
+            yield name.group(1), channels, SCORES[int(name.group(4))], int(match.group(1)) + int(match.group(2))
 
 
 def main():
@@ -58,13 +59,13 @@ def main():
         print(log)
         sys.exit(1)
     found, failed = list(spills(log)), 0
-    for body, channels, drops, count in found:
-        if count > (MOST_WITH_DROPOUT if drops else 0):
+    for body, channels, scores, count in found:
+        if count > (MOST_WITH_DROPOUT if scores == SCORES[1] else 0):
             failed += 1
-            print(f"WarpAttention{body} for {channels} channels{' with dropout' if drops else ''} spills {count} bytes")
-    missing = CHANNELS - {channels for _, channels, _, _ in found}
-    for channels in sorted(missing):
-        print(f"there is no attention kernel for {channels} channels in the PTX")
+            print(f"WarpAttention{body} for {channels} channels{scores} spills {count} bytes")
+    missing = {(channels, scores) for channels in CHANNELS for scores in SCORES} - {kernel[1:3] for kernel in found}
+    for channels, scores in sorted(missing):
+        print(f"there is no attention kernel for {channels} channels{scores} in the PTX")
     print(f"[cases] {len(found) - failed} passed, {failed + len(missing)} failed")
     sys.exit(1 if failed or missing else 0)
 

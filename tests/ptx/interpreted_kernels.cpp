@@ -15,8 +15,6 @@
 namespace plumb::test {
 namespace {
 
-constexpr int kMultiprocessors = 1;  // so that elementwise bodies loop
-
 /// Returns the mangled name of the instance of kernels::cuda::TEMPLATE, run_body or run_warps, for a body.
 template <class Body>
 std::string_view kernel_of(const ptx::Interpreter& interpreter, const std::string& of_template) {
@@ -31,8 +29,8 @@ std::string_view kernel_of(const ptx::Interpreter& interpreter, const std::strin
 template <class S>
 class InterpretedLauncher : public HostProductLauncher<S> {
  public:
-  InterpretedLauncher(HostEnqueue enqueue, ptx::Interpreter& interpreter)
-      : HostProductLauncher<S>(std::move(enqueue)), interpreter_(&interpreter) {}
+  InterpretedLauncher(HostEnqueue enqueue, ptx::Interpreter& interpreter, int multiprocessors)
+      : HostProductLauncher<S>(std::move(enqueue)), interpreter_(&interpreter), multiprocessors_(multiprocessors) {}
 
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
@@ -44,7 +42,7 @@ class InterpretedLauncher : public HostProductLauncher<S> {
   }
   template <class Body>
   void launch_elements(const Body& body, std::int64_t elements) {
-    launch(body, cuda::blocks_of_elements(elements, kMultiprocessors), cuda::kElementLanes);
+    launch(body, cuda::blocks_of_elements(elements, multiprocessors_), cuda::kElementLanes);
   }
   template <class Body>
   void launch_warps(const Body& body) {
@@ -69,21 +67,24 @@ class InterpretedLauncher : public HostProductLauncher<S> {
   }
 
   ptx::Interpreter* interpreter_;
+  int multiprocessors_;
 };
 
 template <class S>
-std::unique_ptr<DeviceKernels> interpreted_kernels_for(HostEnqueue enqueue, ptx::Interpreter& interpreter) {
+std::unique_ptr<DeviceKernels> interpreted_kernels_for(HostEnqueue enqueue, ptx::Interpreter& interpreter,
+                                                       int multiprocessors) {
   using Launcher = InterpretedLauncher<S>;
-  return std::make_unique<SimtKernels<S, Launcher>>(Launcher(std::move(enqueue), interpreter));
+  return std::make_unique<SimtKernels<S, Launcher>>(Launcher(std::move(enqueue), interpreter, multiprocessors));
 }
 
 }  // namespace
 
 std::unique_ptr<DeviceKernels> make_interpreted_kernels(std::optional<HalfFormat> half, HostEnqueue enqueue,
-                                                        ptx::Interpreter& interpreter) {
-  if (!half) return interpreted_kernels_for<float>(std::move(enqueue), interpreter);
-  if (*half == HalfFormat::kBf16) return interpreted_kernels_for<Bf16>(std::move(enqueue), interpreter);
-  return interpreted_kernels_for<Fp16>(std::move(enqueue), interpreter);
+                                                        ptx::Interpreter& interpreter, int multiprocessors) {
+  if (!half) return interpreted_kernels_for<float>(std::move(enqueue), interpreter, multiprocessors);
+  if (*half == HalfFormat::kBf16)
+    return interpreted_kernels_for<Bf16>(std::move(enqueue), interpreter, multiprocessors);
+  return interpreted_kernels_for<Fp16>(std::move(enqueue), interpreter, multiprocessors);
 }
 
 }  // namespace plumb::test

@@ -13,8 +13,8 @@ namespace plumb::test {
 
 /// Kernels that work on tensors stored as `half` (none: fp32), and leave their work with `enqueue`.
 /// `interpreter` has the module of executor/machines/cuda/cuda_kernels.cu, and outlives the kernels. The kernels add
-/// their scratch to its memory.
+/// their scratch to its memory. Bodies that divide elements have as many blocks as so many multiprocessors want.
 std::unique_ptr<DeviceKernels> make_interpreted_kernels(std::optional<HalfFormat> half, HostEnqueue enqueue,
-                                                        ptx::Interpreter& interpreter);
+                                                        ptx::Interpreter& interpreter, int multiprocessors);
 
 }  // namespace plumb::test

@@ -33,6 +33,7 @@ void Interpreter::launch(std::string_view kernel, const LaunchSize& size, std::s
   AccessLog shared_log(program.static_shared_bytes + size.shared_bytes);
   Work work;
   std::vector<std::int64_t> issued;
+  std::vector<BlockPhases> phases;
   const LaunchMemory memory{.parameters = parameters,
                             .global = &memory_,
                             .shared_log = &shared_log,
@@ -41,15 +42,18 @@ void Interpreter::launch(std::string_view kernel, const LaunchSize& size, std::s
   try {
     for (std::uint32_t block = 0; block < size.blocks; ++block) {
       const std::int64_t before = work.issued;
-      Block(program, size, memory, block).run();
-      if (counts_work_) issued.push_back(work.issued - before);
+      Block own(program, size, memory, block);
+      own.run();
+      if (!counts_work_) continue;
+      issued.push_back(work.issued - before);
+      phases.push_back(own.take_phases());
     }
   } catch (const StoppedKernel&) {
     return;  // the report has the fault
   }
   if (!counts_work_) return;
   work.memory_bytes = memory_.touched_bytes();
-  work_.push_back({std::string(kernel), size, work, std::move(issued)});
+  work_.push_back({std::string(kernel), size, work, std::move(issued), std::move(phases)});
 }
 
 }  // namespace plumb::test::ptx

@@ -23,6 +23,7 @@ struct LaunchedWork {
   LaunchSize size;
   Work work;
   std::vector<std::int64_t> issued;  ///< of each block
+  std::vector<BlockPhases> phases;   ///< of each block
 };
 
 class Interpreter {

@@ -34,9 +34,11 @@ std::string faults_of(ptx::Interpreter& interpreter) {
   return text;
 }
 
+constexpr int kMultiprocessors = 1;  // so that elementwise bodies loop
+
 TestedMachine machine_for(std::optional<HalfFormat> half, ptx::Interpreter& interpreter) {
   const auto make = [half, &interpreter](HostEnqueue enqueue) {
-    return make_interpreted_kernels(half, std::move(enqueue), interpreter);
+    return make_interpreted_kernels(half, std::move(enqueue), interpreter, kMultiprocessors);
   };
   return {.machine = std::make_unique<HostMachine>(make),
           .show =

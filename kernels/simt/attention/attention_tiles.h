@@ -6,6 +6,8 @@
 // (DeepSeek-AI 2024, "DeepSeek-V2": 192 and 128), which have a body of their own, since a body of two widths needs more
 // registers for addresses.
 
+#include <cstdint>
+
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/simt/simt.h"
 
@@ -25,32 +27,44 @@ struct AttentionTiles {
   bool is_divided;
 };
 
+/// Says what a body does with scores besides their softmax.
+enum class Scores : std::uint8_t {
+  kPlain,
+  kDropped,  ///< dropout of the probabilities
+  kBounded   ///< tanh bounds the scores (softcap.h)
+};
+
 /// channels: of queries and keys, 64, 128, 192 or 256
-constexpr AttentionTiles attention_tiles(int channels, bool drops) {
+constexpr AttentionTiles attention_tiles(int channels, Scores scores) {
+  const bool drops = scores == Scores::kDropped;
   if (channels <= 64) return {2, drops ? 32 : 64, 2, 32, drops ? 32 : 64, false};
   if (channels <= 128) return {2, 32, 2, 16, drops ? 16 : 32, false};
-  if (channels <= 192) return {2, 32, 1, 32, drops ? 16 : 32, true};
+  if (channels <= 192) return {2, 32, 1, 32, scores == Scores::kPlain ? 32 : 16, true};
   return {1, 32, 1, 16, 16, true};
 }
 
-/// True if the bodies for tensor cores take the size. Bounded scores go to the vector units, since a tanh of every score
-/// would stand between the two products.
+/// True if the bodies for tensor cores take the size. Bounded scores with dropout go to the vector units.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
   constexpr int kPiece = 8;  // numbers of 16 bits that are copied together
   const std::int64_t channels = size.head_size, of_values = size.value_channels();
-  if (size.softcap != 0 || channels % kPiece != 0 || of_values % kPiece != 0) return false;
+  if (size.softcap != 0 && size.dropout.probability > 0) return false;
+  if (channels % kPiece != 0 || of_values % kPiece != 0) return false;
   return channels == of_values ? channels <= 256 : channels <= 192 && of_values <= 128;
 }
 
-/// Calls run<kChannels, kValueChannels, kDrops>() for the bodies that take the size, and returns true, if tensor cores
+/// Calls run<kChannels, kValueChannels, kScores>() for the bodies that take the size, and returns true, if tensor cores
 /// take the format and the heads.
 template <class S, class Run>
 bool on_tensor_cores(const AttentionSize& size, const Run& run) {
   if constexpr (sizeof(S) == 2) {
     if (!fits_tensor_cores(size)) return false;
     const auto run_for = [&]<int kChannels, int kValueChannels>() {
-      size.dropout.probability > 0 ? run.template operator()<kChannels, kValueChannels, true>()
-                                   : run.template operator()<kChannels, kValueChannels, false>();
+      if (size.softcap != 0)
+        run.template operator()<kChannels, kValueChannels, Scores::kBounded>();
+      else if (size.dropout.probability > 0)
+        run.template operator()<kChannels, kValueChannels, Scores::kDropped>();
+      else
+        run.template operator()<kChannels, kValueChannels, Scores::kPlain>();
     };
     if (size.value_channels() != size.head_size)
       run_for.template operator()<192, 128>();

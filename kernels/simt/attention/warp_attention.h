@@ -144,11 +144,41 @@ PLUMB_SIMT void hide_unseen(const Warp& warp,
   });
 }
 
-/// AttentionForward (attention.h) on tensor cores. kDrops: probabilities are dropped.
-template <class S, int kChannels, int kValueChannels, bool kDrops>
+/// Replaces products of queries and keys by tanh(scale * product / softcap) if scores are bounded, by one power of two and
+/// one reciprocal: tanh x = 1 - 2 / (1 + e^2x), to 2^-21 or so.
+template <Scores kScores, int kRowTiles, int kColumnTiles, class Warp, class View>
+PLUMB_SIMT void bound_scores(const Warp& warp,
+                             typename Warp::template PerLane<FragmentSums> (&scores)[kRowTiles][kColumnTiles],
+                             const View& of) {
+  if constexpr (kScores == Scores::kBounded) {
+    const float twice = 2 * kLog2E * of.scale() / of.size().softcap;
+    warp.each_lane([&](int lane) {
+      PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kColumnTiles; ++c)
+          PLUMB_UNROLL for (int i = 0; i < 4; ++i) {
+        float& score = scores[r][c].of(lane).sum[i];
+        score = 1 - 2 * reciprocal(1 + power_of_two(twice * score));
+      }
+    });
+  }
+}
+
+/// Returns the factor from what bound_scores() leaves to scores.
+template <Scores kScores, class View>
+PLUMB_SIMT float score_factor(const View& of) {
+  return kScores == Scores::kBounded ? of.size().softcap : of.scale();
+}
+
+/// Returns the derivative of a score at what bound_scores() has left, over that without a bound. An unseen key has none.
+template <Scores kScores>
+PLUMB_SIMT float score_slope(float bounded) {
+  return kScores == Scores::kBounded ? fmaxf(1 - bounded * bounded, 0) : 1.0F;
+}
+
+/// AttentionForward (attention.h) on tensor cores.
+template <class S, int kChannels, int kValueChannels, Scores kScores>
 struct WarpAttentionForward {
   static constexpr int kWarps = 4;
-  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kDrops);
+  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kScores);
   static constexpr int kRowTiles = kTiles.row_tiles, kQueries = kWarps * kRowTiles * 16, kKeys = kTiles.keys;
   static constexpr int kKeyTile = kKeys * (kChannels + kValueChannels);  // numbers of a tile of keys and values
   static constexpr std::int64_t kSharedBytes = 2 * (std::int64_t{kQueries} * kChannels + 2 * kKeyTile);
@@ -243,8 +273,9 @@ struct WarpAttentionForward {
     typename Warp::template PerLane<FragmentSums> scores[kRowTiles][kKeys / 8];
     const int row = warp.index() * kRowTiles * 16;
     products_of_rows(warp, scores, queries, row, keys);
+    bound_scores<kScores>(warp, scores, of);
     hide_unseen(warp, scores, TileMask(of.block, first_query + row, first_key));
-    const float factor = of.scale() * kLog2E;
+    const float factor = score_factor<kScores>(of) * kLog2E;
     PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int half = 0; half < 2; ++half) {
       typename Warp::template PerLane<float> most = own.largest[r][half];
       warp.each_lane([&](int lane) {
@@ -271,7 +302,7 @@ struct WarpAttentionForward {
         own.largest[r][half].of(lane) = most.of(lane);
       });
     }
-    if constexpr (kDrops) {
+    if constexpr (kScores == Scores::kDropped) {
       const ProbabilityMask mask(of.size().dropout, of.numbers, item.batch, item.head);
       warp.each_lane([&](int lane) {
         PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kKeys / 8; ++c)
@@ -304,8 +335,9 @@ struct WarpAttentionForward {
       warp.each_lane([&](int lane) {
         const int query = first_query + (warp.index() * kRowTiles + r) * 16 + row_of_sum(lane, 2 * half);
         if (query >= of.size().sequence) return;
-        MergedSoftmax merged = merged_softmax(before.log_sum_exp[r][half].of(lane),
-                                              own.largest[r][half].of(lane) * of.scale(), own.total[r][half].of(lane));
+        MergedSoftmax merged =
+            merged_softmax(before.log_sum_exp[r][half].of(lane),
+                           own.largest[r][half].of(lane) * score_factor<kScores>(of), own.total[r][half].of(lane));
         if (of.sinks != nullptr && output != nullptr) merged = with_sink(merged, of.sinks[item.head]);
         const std::int64_t at = of.output(item.batch, query, item.head);
         const RowEnd<S> end{output == nullptr ? nullptr : output + at, sums == nullptr ? nullptr : sums + at,

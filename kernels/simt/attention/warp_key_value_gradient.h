@@ -12,11 +12,10 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// AttentionKeyValueGradient (attention.h) on tensor cores, after WarpAttentionQueryGradient has run. kDrops:
-/// probabilities are dropped.
-template <class S, int kChannels, int kValueChannels, bool kDrops>
+/// AttentionKeyValueGradient (attention.h) on tensor cores, after WarpAttentionQueryGradient has run.
+template <class S, int kChannels, int kValueChannels, Scores kScores>
 struct WarpAttentionKeyValueGradient {
-  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kDrops);
+  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kScores);
   static constexpr int kKeyWarps = 4, kKeys = kKeyWarps * 16, kWarps = kTiles.is_divided ? 2 * kKeyWarps : kKeyWarps;
   static constexpr int kQueries = kTiles.gradient_queries;
   static constexpr int kBoth =
@@ -204,11 +203,12 @@ struct WarpAttentionKeyValueGradient {
                            const Place& at) const {
     typename Warp::template PerLane<FragmentSums> probabilities[1][kQueries / 8], of_probabilities[1][kQueries / 8];
     Kept<Warp> chosen;
-    if constexpr (kDrops) choose(warp, chosen, at);
+    if constexpr (kScores == Scores::kDropped) choose(warp, chosen, at);
     const int row = first_row(warp.index());
     products_of_rows(warp, probabilities, keys, row, queries);
+    bound_scores<kScores>(warp, probabilities, of);
     hide_unseen<true>(warp, probabilities, TileMask(of.block, at.first_query, at.first_key + row));
-    const float factor = of.scale() * kLog2E;
+    const float factor = score_factor<kScores>(of) * kLog2E;
     warp.each_lane([&](int lane) {
       PLUMB_UNROLL for (int c = 0; c < kQueries / 8; ++c) PLUMB_UNROLL for (int i = 0; i < 4; ++i) {
         float& score = probabilities[0][c].of(lane).sum[i];
@@ -216,7 +216,7 @@ struct WarpAttentionKeyValueGradient {
       }
     });
     if (has_values(warp.index())) {
-      if constexpr (kDrops) {
+      if constexpr (kScores == Scores::kDropped) {
         typename Warp::template PerLane<FragmentSums> kept[1][kQueries / 8];
         PLUMB_UNROLL for (int c = 0; c < kQueries / 8; ++c) kept[0][c] = probabilities[0][c];
         drop(warp, kept, chosen);
@@ -227,7 +227,7 @@ struct WarpAttentionKeyValueGradient {
       if (!has_keys(warp.index())) return;
     }
     products_of_rows(warp, of_probabilities, values, row, doutputs);
-    if constexpr (kDrops) drop(warp, of_probabilities, chosen);
+    if constexpr (kScores == Scores::kDropped) drop(warp, of_probabilities, chosen);
     warp.each_lane([&](int lane) {
       PLUMB_UNROLL for (int c = 0; c < kQueries / 8; ++c) PLUMB_UNROLL for (int i = 0; i < 4; ++i)
           of_probabilities[0][c]
@@ -235,6 +235,17 @@ struct WarpAttentionKeyValueGradient {
               .sum[i] = probabilities[0][c].of(lane).sum[i] *
                         (of_probabilities[0][c].of(lane).sum[i] - statistics.product[8 * c + column_of_sum(lane, i)]);
     });
+    if constexpr (kScores == Scores::kBounded) {
+      // There are no registers to keep what bound_scores() has left, but the probabilities know it.
+      const float back = 1 / factor;
+      warp.each_lane([&](int lane) {
+        PLUMB_UNROLL for (int c = 0; c < kQueries / 8; ++c) PLUMB_UNROLL for (int i = 0; i < 4; ++i) {
+          const float exponent = binary_logarithm(probabilities[0][c].of(lane).sum[i]);
+          const float bounded = (exponent + statistics.log_sum[8 * c + column_of_sum(lane, i)]) * back;
+          of_probabilities[0][c].of(lane).sum[i] *= score_slope<kScores>(bounded);
+        }
+      });
+    }
     add_weighted_tile(warp, own.of_keys(), of_probabilities, queries);
   }
 };

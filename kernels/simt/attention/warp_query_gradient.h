@@ -8,11 +8,11 @@
 
 namespace plumb { inline namespace kernels { namespace simt {
 
-/// AttentionQueryGradient (attention.h) on tensor cores. kDrops: probabilities are dropped.
-template <class S, int kChannels, int kValueChannels, bool kDrops>
+/// AttentionQueryGradient (attention.h) on tensor cores.
+template <class S, int kChannels, int kValueChannels, Scores kScores>
 struct WarpAttentionQueryGradient {
   static constexpr int kWarps = 4;
-  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kDrops);
+  static constexpr AttentionTiles kTiles = attention_tiles(kChannels, kScores);
   static constexpr int kRowTiles = kTiles.gradient_row_tiles, kQueries = kWarps * kRowTiles * 16;
   static constexpr int kKeys = kTiles.gradient_keys;
   static constexpr int kBoth =
@@ -132,8 +132,9 @@ struct WarpAttentionQueryGradient {
     const int row = warp.index() * kRowTiles * 16;
     products_of_rows(warp, scores, queries, row, keys);
     products_of_rows(warp, of_probabilities, gradients, row, values);
+    bound_scores<kScores>(warp, scores, of);
     hide_unseen(warp, scores, TileMask(of.block, first_query + row, first_key));
-    if constexpr (kDrops) {
+    if constexpr (kScores == Scores::kDropped) {
       const ProbabilityMask mask(of.size().dropout, of.numbers, item.batch, item.head);
       warp.each_lane([&](int lane) {
         PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kKeys / 8; ++c)
@@ -143,13 +144,14 @@ struct WarpAttentionQueryGradient {
                                        of.block.keys.position(first_key + 8 * c + column_of_sum(lane, i)));
       });
     }
-    const float factor = of.scale() * kLog2E;
+    const float factor = score_factor<kScores>(of) * kLog2E;
     warp.each_lane([&](int lane) {
       PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kKeys / 8; ++c)
           PLUMB_UNROLL for (int i = 0; i < 4; ++i) {
         float& score = scores[r][c].of(lane).sum[i];
         const float probability = power_of_two(score * factor - own.log_sum[r][i / 2].of(lane));
-        score = probability * (of_probabilities[r][c].of(lane).sum[i] - own.product[r][i / 2].of(lane));
+        score = probability * (of_probabilities[r][c].of(lane).sum[i] - own.product[r][i / 2].of(lane)) *
+                score_slope<kScores>(score);
       }
     });
     add_weighted_tile(warp, own.gradient, scores, keys);

@@ -60,6 +60,7 @@ AttentionSize wide_size(KernelOperands& with) {
   AttentionSize size{.batch = 1, .sequence = with.size(1, 150), .kv_heads = 1, .head_size = 8 * with.size(17, 32)};
   size.heads = with.size(1, 2);
   if (with.coin()) size.window = with.size(1, 150);
+  if (with.coin()) size.softcap = 1.5F;
   return size;
 }
 CaseCall wide_heads(KernelOperands& with) {

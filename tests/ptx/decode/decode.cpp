@@ -62,6 +62,9 @@ class OperandDecoder {
       else
         decode_one(operand);
     if (next != form.slots.size()) fail(*statement_, "an operand is missing");
+    in_->values = static_cast<std::uint8_t>(values_);
+    in_->addresses = static_cast<std::uint8_t>(addresses_);
+    in_->results = results();
     if (!statement_->guard.empty()) {
       in_->guard = register_named(statement_->guard, Slot::kPredicate).at;
       in_->is_guard_negated = statement_->is_guard_negated;
@@ -69,6 +72,14 @@ class OperandDecoder {
   }
 
  private:
+  /// Returns the registers that the first operand names, unless the instruction has no result.
+  std::uint8_t results() const {
+    if (in_->flow != Flow::kNext || statement_->operands.empty() || statement_->opcode.starts_with("bar")) return 0;
+    const Operand& first = statement_->operands.front();
+    if (first.kind == Operand::Kind::kVector) return static_cast<std::uint8_t>(first.elements.size());
+    return first.kind == Operand::Kind::kAddress || first.kind == Operand::Kind::kImmediate ? 0 : 1;
+  }
+
   void put(const Operand& operand, Slot slot) {
     if (slot == Slot::kLabel) {
       const auto label = entry_->labels.find(operand.name);
@@ -136,6 +147,7 @@ Program decode(const Module& module, const Entry& entry) {
     Instruction in{.run = form.run,
                    .flow = form.flow,
                    .unit = unit_of(statement.opcode),
+                   .pace = pace_of(statement.opcode),
                    .space = form.space,
                    .access_bytes = form.access_bytes,
                    .is_aligned = form.is_aligned,

@@ -48,6 +48,12 @@ void Block::run() {
   }
 }
 
+BlockPhases Block::take_phases() {
+  BlockPhases phases;
+  for (Warp& warp : warps_) phases.push_back(warp.take_phases());
+  return phases;
+}
+
 void Block::arrive(Warp& warp, const Instruction& in, std::uint32_t number, std::uint32_t threads, bool waits) {
   Barrier& barrier = barriers_.at(number);
   barrier.arrived += kWarpLanes;

@@ -67,6 +67,11 @@ class Block {
   void wait_for_copies(std::uint32_t thread, std::uint32_t pending);
   void wait_for_all_copies(std::uint32_t thread);
 
+  /// Returns the phases of its warps, if work is counted.
+  BlockPhases take_phases();
+  /// Returns where the slowest of some bytes of device memory is found, which the block uses now.
+  Found use_memory(std::uint64_t address, std::int64_t bytes) { return memory_.global->use(address, bytes, index_); }
+
   std::uint32_t index() const { return index_; }
   Report& report() { return *memory_.report; }
   Work* work() { return memory_.work; }

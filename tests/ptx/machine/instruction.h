@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/ptx/machine/pace.h"
 #include "tests/ptx/read/module.h"
 
 namespace plumb::test::ptx {
@@ -51,6 +52,7 @@ struct Instruction {
   Run run = nullptr;
   Flow flow = Flow::kNext;
   Unit unit = Unit::kNone;
+  Pace pace;
   Space space = Space::kGeneric;  ///< of the first address
   std::uint8_t access_bytes = 0;  ///< of ld and st: bytes of a lane
   bool is_aligned = false;        ///< all lanes of the warp that have not exited must be here together
@@ -58,7 +60,9 @@ struct Instruction {
   std::uint32_t guard = kNoGuard;            ///< place of the predicate
   std::array<std::uint32_t, 14> at{};        ///< places of the operands that are registers or constants, in order
   std::array<std::uint8_t, 14> bytes{};      ///< bytes of a lane of each of them
+  std::uint8_t values = 0, results = 0;      ///< operands in `at`, and those of them, the first, that are written
   std::array<Address, 2> address{};          ///< operands that are addresses, in order
+  std::uint8_t addresses = 0;                ///< in `address`
   std::array<std::uint32_t, 3> immediate{};  ///< operands that are always numbers, in order
   int target = 0;                            ///< instruction that a branch goes to
   int reconvergence = 0;                     ///< instruction where the two ways of a branch meet; the size: none

@@ -12,7 +12,8 @@ Warp::Warp(Block& block, const Program& program, std::uint32_t index, LaneMask l
       index_(index),
       live_(lanes),
       registers_(program.registers),
-      paths_{{0, static_cast<int>(program.instructions.size()), lanes}} {}
+      paths_{{0, static_cast<int>(program.instructions.size()), lanes}},
+      phases_(block.work() == nullptr ? 0 : program.registers.size()) {}
 
 void Warp::run() {
   while (!paths_.empty()) {
@@ -25,6 +26,7 @@ void Warp::run() {
     LaneMask lanes = path.lanes;
     if (in.guard != Instruction::kNoGuard) lanes &= in.is_guard_negated ? ~predicate(in.guard) : predicate(in.guard);
     if (in.is_aligned && lanes != 0 && lanes != live_) stop_divergent(in, lanes);
+    if (block_->work() != nullptr) phases_.add(*this, in, lanes);
     if (in.flow == Flow::kBranch) {
       branch(in, lanes);
       continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/ptx/machine/instruction.h"
+#include "tests/ptx/machine/phases.h"
 
 namespace plumb::test::ptx {
 
@@ -42,6 +43,8 @@ class Warp {
   void go_on() { is_waiting_ = false; }
   LaneMask live() const { return live_; }  ///< lanes that have not exited
   std::uint32_t index() const { return index_; }
+  /// Returns its phases, if work is counted.
+  WarpPhases take_phases() { return phases_.take(); }
   Block& block() { return *block_; }
 
   /// Values of a register, one for each lane.
@@ -71,6 +74,7 @@ class Warp {
   bool is_waiting_ = false;
   std::vector<std::byte> registers_;
   std::vector<Path> paths_;
+  PhaseLog phases_;
 };
 
 /// Calls body(lane) for each lane of the mask, in ascending order.

@@ -28,8 +28,8 @@ struct RunAttention {
   void forward(const simt::AttentionView<S>& of, const AttentionTensors<S>& to) const {
     if (lanes > 0)
       return run_on_host(simt::AttentionForward<S>{to.output, to.sums, to.log_sum_exp, of}, kBlocks, lanes);
-    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, int kValueChannels, bool kDrops>() {
-      using Body = simt::WarpAttentionForward<S, kChannels, kValueChannels, kDrops>;
+    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, int kValueChannels, simt::Scores kScores>() {
+      using Body = simt::WarpAttentionForward<S, kChannels, kValueChannels, kScores>;
       run_warps_on_host(Body{to.output, to.sums, to.log_sum_exp, of.template with_width<kChannels == kValueChannels>()},
                         blocks, order);
     });
@@ -45,9 +45,9 @@ struct RunAttention {
     if (lanes > 0)
       return run_both.template operator()<simt::AttentionQueryGradient<S>, simt::AttentionKeyValueGradient<S>>(
           of, [&](const auto& body, int own_lanes) { run_on_host(body, kBlocks, own_lanes); }, lanes, 2 * lanes);
-    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, int kValueChannels, bool kDrops>() {
-      run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kValueChannels, kDrops>,
-                                   simt::WarpAttentionKeyValueGradient<S, kChannels, kValueChannels, kDrops>>(
+    simt::on_tensor_cores<S>(of.size(), [&]<int kChannels, int kValueChannels, simt::Scores kScores>() {
+      run_both.template operator()<simt::WarpAttentionQueryGradient<S, kChannels, kValueChannels, kScores>,
+                                   simt::WarpAttentionKeyValueGradient<S, kChannels, kValueChannels, kScores>>(
           of.template with_width<kChannels == kValueChannels>(),
           [&](const auto& body, int own_blocks) { run_warps_on_host(body, own_blocks, order); }, blocks, blocks);
     });

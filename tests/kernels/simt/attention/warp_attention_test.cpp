@@ -150,6 +150,15 @@ TEST_CASE_TEMPLATE("they drop the probabilities that the CPU's drop", S, Bf16, F
       {.batch = 1, .sequence = 67, .heads = 2, .kv_heads = 1, .head_size = 192, .dropout = dropout, .value_size = 128});
 }
 
+TEST_CASE_TEMPLATE("they bound scores as the CPU's do", S, Bf16, Fp16) {
+  check_warp_attention<S>(
+      {.batch = 2, .sequence = 135, .heads = 2, .kv_heads = 1, .head_size = 40, .window = 70, .softcap = 1.5F});
+  check_warp_attention<S>({.batch = 1, .sequence = 67, .heads = 1, .kv_heads = 1, .head_size = 128, .softcap = 0.5F});
+  check_warp_attention<S>({.batch = 1, .sequence = 67, .heads = 2, .kv_heads = 1, .head_size = 256, .softcap = 50});
+  check_warp_attention<S>(
+      {.batch = 1, .sequence = 67, .heads = 2, .kv_heads = 1, .head_size = 192, .value_size = 128, .softcap = 1.5F});
+}
+
 TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came before as the CPU's do", S, Bf16, Fp16) {
   const AttentionSize size{.batch = 2, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 64};
   check_warp_slice<S>({size, 0, 41});
