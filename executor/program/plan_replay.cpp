@@ -11,6 +11,7 @@
 #include "schedules/dependencies/inner_reductions.h"
 #include "schedules/dependencies/like_copies.h"
 #include "schedules/dependencies/shards.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/rules/validate.h"
 
@@ -24,6 +25,8 @@ namespace {
 void require_supported(const Schedule& schedule) {
   if (has_shards(schedule))
     refuse(schedule, "its stages are shards of a model part, which no backend exchanges; give an order without shards");
+  if (weights_travel(schedule))
+    refuse(schedule, "its weights travel from rank to rank, which no backend sends; give an order whose weights stay");
   for (std::size_t a = 0; a < schedule.stages.size(); ++a)
     for (std::size_t b = a + 1; b < schedule.stages.size(); ++b)
       if (schedule.stages[a].model_part == schedule.stages[b].model_part &&

@@ -6,6 +6,7 @@
 
 #include "planner/evaluate/pipeline_hops.h"
 #include "schedules/dependencies/shards.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {
@@ -33,6 +34,11 @@ StageOrder stage_order(const Schedule& schedule) {
     throw ScheduleError(fmt::format(
         "{} cuts a model part into shards, whose layers have no price: simulate it with --costs, or take 1f1b",
         schedule.name));
+  }
+  if (weights_travel(schedule)) {
+    throw ScheduleError(
+        fmt::format("{} sends weights from rank to rank, which have no price: simulate it with --costs, or take 1f1b",
+                    schedule.name));
   }
   return {.operations = operations_of(schedule),
           .parts = part_count(schedule),

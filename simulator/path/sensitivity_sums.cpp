@@ -72,7 +72,8 @@ void SensitivitySums::add_inner(Group group, CollectiveKind kind, Seconds second
 }
 
 void SensitivitySums::add_message(const Action& send, Seconds bandwidth, Seconds latency) {
-  const int reader = (send.op == Op::kSendActivation ? neighbors_.successor : neighbors_.predecessor)[send.stage];
+  const auto& readers = send.op == Op::kSendActivation ? neighbors_.successor : neighbors_.predecessor;
+  const int reader = sends_weights(send.op) ? send.peer : readers[send.stage];
   LinkSensitivity& by_link = links_[{schedule_.stages[send.stage].rank, schedule_.stages[reader].rank}];
   by_link.bandwidth += bandwidth;
   by_link.latency += latency;
