@@ -8,6 +8,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
 #include "schedules/rules/validate.h"
+#include "schedules/weight_traffic.h"
 #include "tests/schedules/text_rows.h"
 
 namespace plumb::test {
@@ -58,6 +59,8 @@ TEST_CASE("a part goes once to every other rank for each pass, and once to every
         CHECK(count_of(schedule, Op::kSendWeightGrad) == rounds * p * (p - 1));
         CHECK(between_nodes(schedule, Op::kSendWeightGrad, node) == rounds * p * (p / node - 1));
         for (const RankLiveness& rank : liveness(schedule)) CHECK(rank.peak == p);
+        // The part of this step and that of the next, where they are not the rank's own.
+        for (const WeightTraffic& rank : weight_traffic(schedule)) CHECK(rank.most_held <= 2);
       }
     }
   }

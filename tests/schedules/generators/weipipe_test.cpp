@@ -1,23 +1,14 @@
 // WeiPipe (Lin et al. 2025, WeiPipe-Interleave): the ring's turns, and what travels on it.
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
 
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
 #include "schedules/rules/validate.h"
+#include "schedules/weight_traffic.h"
 #include "tests/schedules/text_rows.h"
 
 namespace plumb::test {
-namespace {
-
-std::int64_t count_on(const Schedule& schedule, int rank, Op op) {
-  return std::ranges::count(schedule.ranks[static_cast<std::size_t>(rank)], op, &Action::op);
-}
-
-}  // namespace
-
 TEST_CASE("weights of two ranks go round: those of a forward ahead of F, those of a backward ahead of B") {
   // Part 0 (stages 0 and 2) is owned by rank 1, part 1 (stages 1 and 3) by rank 0. They exchange them for the first
   // forwards. At its turns 2 and 3 rank 0 runs B, at 1 and 2 rank 1 runs F, a turn behind.
@@ -38,7 +29,8 @@ TEST_CASE("a rank sends two weights and one gradient a turn, and some at the end
   for (const int p : {2, 3, 4, 7, 8}) {
     for (const int rounds : {1, 2, 5}) {
       const int m = p * rounds;
-      const Schedule schedule = make_schedule("weipipe", {.ranks = p, .microbatches = m});
+      const std::vector<WeightTraffic> ranks =
+          weight_traffic(make_schedule("weipipe", {.ranks = p, .microbatches = m}));
       for (int r = 0; r < p; ++r) {
         CAPTURE(p);
         CAPTURE(m);
@@ -46,9 +38,9 @@ TEST_CASE("a rank sends two weights and one gradient a turn, and some at the end
         // Each of m turns sends a part of each flow; the last rank sends none of the last micro-batch's. A flow comes to
         // rank r with r parts on their way to micro-batch 0. Ranks r and p+1-r exchange a part once.
         const int exchanged = (p + 1 - r) % p == r ? 0 : 1;
-        CHECK(count_on(schedule, r, Op::kSendWeights) == 2 * (m + r - (r == p - 1 ? p : 0)) + exchanged);
+        CHECK(ranks[r].weights == 2 * (m + r - (r == p - 1 ? p : 0)) + exchanged);
         // The sums go on from the last micro-batch, on rank p-1, to their owners.
-        CHECK(count_on(schedule, r, Op::kSendWeightGrad) == m + p - 2 - r);
+        CHECK(ranks[r].gradients == m + p - 2 - r);
       }
     }
   }
@@ -58,17 +50,8 @@ TEST_CASE("a rank holds the activations of one micro-batch, and at most four par
   for (const int p : {2, 3, 4, 7, 8}) {
     const Schedule schedule = make_schedule("weipipe", {.ranks = p, .microbatches = 3 * p});
     for (const RankLiveness& rank : liveness(schedule)) CHECK(rank.peak == p);
-    for (const std::vector<Action>& actions : schedule.ranks) {
-      std::vector<int> held(schedule.stages.size(), 0);
-      int sum = 0, most = 0;
-      for (const Action& action : actions) {
-        if (action.op == Op::kRecvWeights) ++held[action.stage], ++sum;
-        most = std::max(most, sum);
-        if (action.op == Op::kReshard) sum -= std::exchange(held[action.stage], 0);
-      }
-      CHECK(most <= 4);  // of each flow, the part of this turn and that of the next
-      CHECK(sum == 0);
-    }
+    // Of each flow there is the part of this turn and that of the next.
+    for (const WeightTraffic& rank : weight_traffic(schedule)) CHECK(rank.most_held <= 4);
   }
 }
 
