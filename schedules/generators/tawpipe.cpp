@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -155,8 +156,7 @@ Schedule tawpipe_schedule(const ScheduleParameters& parameters) {
     throw ScheduleError(fmt::format("tawpipe has nodes of {} ranks, which do not divide {}: give a divisor",
                                     steps.group_ranks, steps.ranks));
   }
-  Schedule schedule{
-      .name = "tawpipe", .microbatches = parameters.microbatches, .stages = travelling_placement(parameters.ranks)};
+  Schedule schedule = travelling_schedule("tawpipe", parameters);
   for (int rank = 0; rank < steps.ranks; ++rank) schedule.ranks.push_back(GroupRank(steps, rank).actions());
   return schedule;
 }

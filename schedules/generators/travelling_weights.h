@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "schedules/generators/catalogue.h"
 #include "schedules/schedule.h"
 
 namespace plumb { inline namespace schedules {
@@ -13,13 +14,9 @@ inline int travelling_stage(int ranks, int rank, int part) {
   return rank * ranks + part;
 }
 
-inline std::vector<StagePlace> travelling_placement(int ranks) {
-  std::vector<StagePlace> places;
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (int part = 0; part < ranks; ++part) places.push_back({.rank = rank, .model_part = part, .lane = rank});
-  }
-  return places;
-}
+/// Returns a schedule of that name and placement without actions. Throws ScheduleError if its p^2 stages have more than
+/// kMostForwards (limits.h) micro-batches together, which tables by stage and micro-batch hold.
+Schedule travelling_schedule(std::string_view name, const ScheduleParameters& parameters);
 
 /// Returns a message of a part's weights, or of their gradient, on `rank`, to or from `other`.
 inline Action weight_message(Op op, int ranks, int part, int rank, int other) {

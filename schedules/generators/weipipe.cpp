@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "schedules/generators/generators.h"
@@ -8,8 +8,8 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-/// What a flow of weights brings to a rank at a turn: a model part, and the micro-batch that it comes for. Numbers below
-/// 0 are turns on the way to micro-batch 0.
+/// A flow of weights brings a model part to a rank at each turn, for a micro-batch. Numbers below 0 are turns on the way
+/// to micro-batch 0.
 struct FlowPlace {
   int part = 0;
   int microbatch = 0;
@@ -134,8 +134,7 @@ class RingRank {
 }  // namespace
 
 Schedule weipipe_schedule(const ScheduleParameters& parameters) {
-  Schedule schedule{
-      .name = "weipipe", .microbatches = parameters.microbatches, .stages = travelling_placement(parameters.ranks)};
+  Schedule schedule = travelling_schedule("weipipe", parameters);
   for (int rank = 0; rank < parameters.ranks; ++rank) schedule.ranks.push_back(RingRank(parameters, rank).actions());
   return schedule;
 }

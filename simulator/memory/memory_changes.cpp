@@ -201,7 +201,7 @@ class Collector {
   StageNeighbors neighbors_;
   std::vector<bool> with_state_;
   std::vector<bool> unsharded_;
-  /// What a rank holds of weights and gradients that travel.
+  /// The bytes that a rank holds of weights and gradients that travel.
   struct Travelling {
     std::int64_t weight_bytes = 0;
     std::int64_t gradient_bytes = 0;

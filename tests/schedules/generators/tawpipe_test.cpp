@@ -52,7 +52,7 @@ TEST_CASE("a part goes once to every other rank for each pass, and once to every
         CAPTURE(rounds);
         const Schedule schedule =
             make_schedule("tawpipe", {.ranks = p, .microbatches = p * rounds, .node_ranks = node});
-        // Of 2p passes a round, the first backward and the first forward of the next round find their part in place.
+        // There are 2p passes a round. The first backward, and the next round's first forward, find their part in place.
         const int passes = rounds * (2 * p - 2) + 1;
         CHECK(count_of(schedule, Op::kSendWeights) == passes * (p - 1));
         CHECK(between_nodes(schedule, Op::kSendWeights, node) == passes * (p / node - 1));

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
 #include "schedules/rules/validate.h"
@@ -50,9 +51,14 @@ TEST_CASE("a rank holds the activations of one micro-batch, and at most four par
   for (const int p : {2, 3, 4, 7, 8}) {
     const Schedule schedule = make_schedule("weipipe", {.ranks = p, .microbatches = 3 * p});
     for (const RankLiveness& rank : liveness(schedule)) CHECK(rank.peak == p);
-    // Of each flow there is the part of this turn and that of the next.
+    // Each flow has the part of this turn and that of the next.
     for (const WeightTraffic& rank : weight_traffic(schedule)) CHECK(rank.most_held <= 4);
   }
+}
+
+TEST_CASE("more parts and micro-batches than tables hold are refused") {
+  CHECK_THROWS_WITH_AS(make_schedule("weipipe", {.ranks = 1024, .microbatches = 1024}),
+                       doctest::Contains("makes 1.07e+09 entries for 1024 micro-batches"), ScheduleError);
 }
 
 TEST_CASE("any number of micro-batches gives a valid order") {
