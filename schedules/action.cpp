@@ -6,10 +6,27 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr std::array<std::string_view, kOpCount> kOpNames = {
-    "F",      "B",      "I",       "W",       "R",           "SEND_F",         "RECV_F",
-    "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP", "OFFLOAD",
-    "RELOAD", "EVICT",  "LOAD"};
+constexpr std::array<std::string_view, kOpCount> kOpNames = {"F",
+                                                             "B",
+                                                             "I",
+                                                             "W",
+                                                             "R",
+                                                             "SEND_F",
+                                                             "RECV_F",
+                                                             "SEND_B",
+                                                             "RECV_B",
+                                                             "UNSHARD",
+                                                             "RESHARD",
+                                                             "REDUCE_GRAD",
+                                                             "OPTIMIZER_STEP",
+                                                             "SEND_WEIGHTS",
+                                                             "RECV_WEIGHTS",
+                                                             "SEND_WGRAD",
+                                                             "RECV_WGRAD",
+                                                             "OFFLOAD",
+                                                             "RELOAD",
+                                                             "EVICT",
+                                                             "LOAD"};
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -43,6 +60,7 @@ std::string to_text(const Action& action) {
   std::string text = std::to_string(action.stage);
   text += op_name(action.op);
   if (has_microbatch(action.op)) text += std::to_string(action.microbatch);
+  if (is_weight_message(action.op)) text += std::to_string(action.peer);
   if (action.part != 0) text += '/' + std::to_string(action.part);
   return text;
 }
@@ -63,10 +81,10 @@ std::optional<Action> parse_action(std::string_view token) {
   action.op = *op;
   token.remove_prefix(name_length);
 
-  if (has_microbatch(action.op)) {
-    const auto microbatch = take_number<std::int32_t>(token);
-    if (!microbatch) return std::nullopt;
-    action.microbatch = *microbatch;
+  if (has_microbatch(action.op) || is_weight_message(action.op)) {
+    const auto number = take_number<std::int32_t>(token);
+    if (!number) return std::nullopt;
+    (has_microbatch(action.op) ? action.microbatch : action.peer) = *number;
   }
   if (!token.empty() && token.front() == '/') {
     token.remove_prefix(1);

@@ -5,7 +5,9 @@
 //   to_text(parse_action("2SEND_F0")) -> "2SEND_F0"
 //
 // Token: <stage><OP>[<micro-batch>][/<part>]. Operations that work on a whole stage (UNSHARD, RESHARD, REDUCE_GRAD,
-// OPTIMIZER_STEP) carry no micro-batch. `part` is printed only where it is not 0.
+// OPTIMIZER_STEP) carry no micro-batch. Messages of weights and of their gradients name the copy of the stage at the
+// other end in its place: 3SEND_WEIGHTS7 goes from stage 3 to stage 7, which lists 7RECV_WEIGHTS3. `part` is printed
+// only where it is not 0.
 
 #include <array>
 #include <cstddef>
@@ -30,15 +32,22 @@ enum class Op : std::uint8_t {
   kReshard,         ///< drops the gathered parameters
   kReduceGrad,      ///< reduces the stage's weight gradients over its replicas
   kOptimizerStep,   ///< updates the stage's weights to their next version
+  kSendWeights,     ///< SEND_WEIGHTS: hands the stage's weights on to the stage `peer`, a copy of it
+  kRecvWeights,     ///< RECV_WEIGHTS: takes the weights that `peer` hands on
+  kSendWeightGrad,  ///< SEND_WGRAD: hands the sum of the stage's weight gradients on to the stage `peer`
+  kRecvWeightGrad,  ///< RECV_WGRAD: takes that sum and adds it to the stage's own
   kOffload,         ///< moves a micro-batch's activations to host memory
   kReload,          ///< brings them back
   kEvict,           ///< moves a micro-batch's activations to the partner rank (BPipe)
   kLoad,            ///< brings them back
 };
-inline constexpr int kOpCount = 17;
+inline constexpr int kOpCount = 21;
 
 /// The micro-batch of an operation that has none.
 inline constexpr std::int32_t kNoMicrobatch = -1;
+
+/// The other end of an operation that has none.
+inline constexpr std::int32_t kNoPeer = -1;
 
 struct Action {
   Op op = Op::kForward;
@@ -46,6 +55,7 @@ struct Action {
   std::int16_t part = 0;       ///< sequence slice, or bucket / layer group; 0 where there is only one
   std::int32_t stage = 0;
   std::int32_t microbatch = kNoMicrobatch;
+  std::int32_t peer = kNoPeer;  ///< the stage at the other end of a message of weights or of their gradients
 
   friend bool operator==(const Action&, const Action&) = default;
 };
@@ -69,7 +79,7 @@ constexpr bool gives_weight_gradient(Op op) {
   return op == Op::kBackward || op == Op::kWeightGrad;
 }
 
-/// True for SEND_* and RECV_*.
+/// True for the messages from stage to stage: SEND_F, RECV_F, SEND_B and RECV_B.
 constexpr bool is_message(Op op) {
   return op >= Op::kSendActivation && op <= Op::kRecvGradient;
 }
@@ -78,6 +88,17 @@ constexpr bool is_send(Op op) {
 }
 constexpr bool is_recv(Op op) {
   return op == Op::kRecvActivation || op == Op::kRecvGradient;
+}
+
+/// True for the messages between copies of a stage: SEND_WEIGHTS, RECV_WEIGHTS, SEND_WGRAD and RECV_WGRAD.
+constexpr bool is_weight_message(Op op) {
+  return op >= Op::kSendWeights && op <= Op::kRecvWeightGrad;
+}
+constexpr bool sends_weights(Op op) {
+  return op == Op::kSendWeights || op == Op::kSendWeightGrad;
+}
+constexpr bool receives_weights(Op op) {
+  return op == Op::kRecvWeights || op == Op::kRecvWeightGrad;
 }
 
 /// True for UNSHARD and REDUCE_GRAD, which occupy a channel of their group beside the compute.

@@ -66,6 +66,7 @@ CostTable chunk_cost_table(int stages, const ChunkCosts& chunk) {
     for (const Op op : {Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}) set(op, value(chunk.move, s, "x"));
     set(Op::kUnshard, value(chunk.unshard, s, "u"));
     set(Op::kReduceGrad, value(chunk.reduce_grad, s, "g"));
+    for (const Op op : {Op::kSendWeights, Op::kSendWeightGrad}) set(op, value(chunk.weights, s, "weights"));
     stage.memory.forward_bytes = 1;
   }
   return costs;

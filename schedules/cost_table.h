@@ -5,7 +5,8 @@
 //
 // Each (operation, stage, part) has a list of segments. A segment is compute, or a collective of the TP, CP or EP group
 // that either blocks the action or runs beside its compute. ZeRO gathers and DP buckets are actions of their own
-// (UNSHARD, REDUCE_GRAD), priced by segments as well. Memory is given by stage.
+// (UNSHARD, REDUCE_GRAD), priced by segments as well, and so are messages of weights, whose segments say how long they
+// occupy their channel. Memory is given by stage.
 
 #include <array>
 #include <cstdint>
@@ -55,7 +56,7 @@ struct StageMemory {
   // These are held while an action runs.
   std::int64_t forward_workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
-  // This is held between UNSHARD and RESHARD.
+  // This is held between UNSHARD and RESHARD. Weights that travel take parameter_bytes from RECV_WEIGHTS to RESHARD.
   std::int64_t unsharded_bytes = 0;
 };
 
@@ -104,6 +105,7 @@ struct ChunkCosts {
   std::vector<Seconds> move{Seconds{0}};         ///< of each of OFFLOAD, RELOAD, EVICT and LOAD
   std::vector<Seconds> unshard{Seconds{0}};      ///< of UNSHARD
   std::vector<Seconds> reduce_grad{Seconds{0}};  ///< of REDUCE_GRAD
+  std::vector<Seconds> weights{Seconds{0}};      ///< of SEND_WEIGHTS and of SEND_WGRAD: on their channel
   Seconds hop_latency{0};                        ///< latency of a hop between different ranks
 };
 

@@ -39,7 +39,7 @@ std::vector<RelativeStep> relative_steps(const CompiledSchedule& compiled) {
 
 bool same_kinds(const std::vector<StepKind>& a, const std::vector<StepKind>& b) {
   const auto same_action = [](const Action& x, const Action& y) {
-    return x.op == y.op && x.stage == y.stage && x.part == y.part;
+    return x.op == y.op && x.stage == y.stage && x.part == y.part && x.peer == y.peer;
   };
   return std::ranges::equal(a, b, [&](const StepKind& x, const StepKind& y) {
     return std::ranges::equal(x.actions, y.actions, same_action) && x.lasts_longest == y.lasts_longest &&

@@ -36,7 +36,8 @@ void for_each_awaited(const Timeline& timeline, const Schedule& schedule, const 
         for (const Dependency& dependency : dependencies) {
           const ActionPlace first = place_near(ids, rank, dependency.to);
           const Action& action = span_at(timeline, first).action;
-          if (dependency.reason == Reason::kChannel && is_send(action.op)) continue;
+          const bool sends = is_send(action.op) || sends_weights(action.op);
+          if (dependency.reason == Reason::kChannel && sends) continue;
           const ActionPlace awaited = place_near(ids, rank, dependency.from);
           const auto wait = [&](const ActionPlace& waiting) {
             visit(waiting, awaited,

@@ -102,9 +102,11 @@ class Collector {
           gap.until(input.end, IdleCause::kGradient);
           break;
         case Op::kUnshard:
+        case Op::kSendWeights:
           gap.until(input.end, IdleCause::kParameters);
           break;
         case Op::kReduceGrad:
+        case Op::kSendWeightGrad:
           gap.until(input.end, IdleCause::kReduction);
           break;
         case Op::kReload:

@@ -6,11 +6,15 @@ Stream stream_of(Op op) {
   switch (op) {
     case Op::kSendActivation:
     case Op::kSendGradient:
+    case Op::kSendWeights:
+    case Op::kSendWeightGrad:
     case Op::kOffload:
     case Op::kEvict:
       return Stream::kSend;
     case Op::kRecvActivation:
     case Op::kRecvGradient:
+    case Op::kRecvWeights:
+    case Op::kRecvWeightGrad:
     case Op::kReload:
     case Op::kLoad:
       return Stream::kReceive;

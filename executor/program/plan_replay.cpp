@@ -11,6 +11,7 @@
 #include "schedules/dependencies/inner_reductions.h"
 #include "schedules/dependencies/like_copies.h"
 #include "schedules/dependencies/shards.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/phases.h"
 #include "schedules/rules/validate.h"
@@ -29,6 +30,8 @@ void require_supported(const Schedule& schedule) {
   if (std::ranges::count(weight_holders(schedule), -1) > 0)
     refuse(schedule,
            "it has stages without weights, pieces of layers that no backend runs; give an order of whole layers");
+  if (weights_travel(schedule))
+    refuse(schedule, "its weights travel from rank to rank, which no backend sends; give an order whose weights stay");
   for (std::size_t a = 0; a < schedule.stages.size(); ++a)
     for (std::size_t b = a + 1; b < schedule.stages.size(); ++b)
       if (schedule.stages[a].model_part == schedule.stages[b].model_part &&

@@ -130,6 +130,11 @@ class Replay {
       case Op::kReload:
       case Op::kLoad:
         return compute([&] { bring_back(action); });
+      case Op::kSendWeights:
+      case Op::kRecvWeights:
+      case Op::kSendWeightGrad:
+      case Op::kRecvWeightGrad:  // plan_replay refuses weights that travel
+        return;
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "planner/evaluate/pipeline_hops.h"
 #include "schedules/dependencies/shards.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/weight_holders.h"
 
@@ -34,6 +35,11 @@ StageOrder stage_order(const Schedule& schedule) {
   if (has_shards(schedule) || std::ranges::count(weights, -1) > 0) {
     throw ScheduleError(
         fmt::format("{} divides layers into model parts, which have no price: simulate it with --costs, or take 1f1b",
+                    schedule.name));
+  }
+  if (weights_travel(schedule)) {
+    throw ScheduleError(
+        fmt::format("{} sends weights from rank to rank, which have no price: simulate it with --costs, or take 1f1b",
                     schedule.name));
   }
   return {.operations = operations_of(schedule),

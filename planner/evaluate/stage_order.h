@@ -21,7 +21,8 @@ struct StageOrder {
   bool has(Op op) const { return (operations >> static_cast<unsigned>(op) & 1U) != 0; }
 };
 /// Throws ScheduleError for a schedule whose model parts are pieces of layers: shards (schedules/dependencies/shards.h)
-/// and stages without weights (schedules/weight_holders.h).
+/// and stages without weights (schedules/weight_holders.h); or whose weights travel
+/// (schedules/dependencies/weight_messages.h).
 StageOrder stage_order(const Schedule& schedule);
 
 }}  // namespace plumb::planner

@@ -25,7 +25,7 @@ std::vector<T> divisors(T of) {  // ascending
 /// True for a schedule that trains by one optimizer step, with no numbers besides those of a layout.
 bool trains_in_layouts(const CatalogueEntry& entry) {
   return entry.name != "forward-only" && entry.name != "naive" && !entry.takes_slices && !entry.takes_batch &&
-         !entry.takes_vertical_sync && !entry.divides_layers;
+         !entry.takes_vertical_sync && entry.unpriced.empty();
 }
 
 /// Chunks of a rank up to which every number is tried.

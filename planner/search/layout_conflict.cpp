@@ -107,11 +107,9 @@ const CatalogueEntry* entry_of(std::string_view schedule) {
 
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   const CatalogueEntry* const entry = entry_of(layout.schedule);
-  if (entry != nullptr && entry->divides_layers) {
-    return fmt::format(
-        "schedule {} divides layers into model parts, which have no price: simulate it with --costs, or give "
-        "schedule=1f1b",
-        layout.schedule);
+  if (entry != nullptr && !entry->unpriced.empty()) {
+    return fmt::format("schedule {} {}, which have no price: simulate it with --costs, or give schedule=1f1b",
+                       layout.schedule, entry->unpriced);
   }
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
   // The first and the last stage of a split may hold the embedding and the head alone.

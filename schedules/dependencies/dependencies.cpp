@@ -8,6 +8,7 @@
 #include "schedules/dependencies/inner_reductions.h"
 #include "schedules/dependencies/inputs.h"
 #include "schedules/dependencies/joint_reductions.h"
+#include "schedules/dependencies/weight_messages.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -21,6 +22,7 @@ class DependencyCollector {
         table_(table),
         neighbors_(stage_neighbors(schedule)),
         shards_(shards_of(schedule)),
+        weights_(weight_messages(schedule)),
         copies_(has_copies(schedule)),
         lowered_(has_messages(schedule)) {}
 
@@ -38,6 +40,7 @@ class DependencyCollector {
     for (const Action& action : actions) {
       const std::int32_t id = next_id_++;
       add(rank_holder, id, Wait::kOccupied, Reason::kIssue);
+      for (const std::int32_t send : weights_.awaited_by(id)) add(send, id, Wait::kDelivered, Reason::kMessage);
       if (is_compute(action.op)) {
         add_inputs(action, id);
         for (const std::int32_t unshard : unshards[action.stage])
@@ -52,6 +55,10 @@ class DependencyCollector {
         const auto [receiver, receive] = receive_of(action);
         add_channel(last_send, std::tuple{action.op, receiver}, id);
         if (sends_ != Sends::kBuffered) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        if (sends_ == Sends::kBlocking) rank_holder = id;
+      } else if (sends_weights(action.op)) {
+        add_channel(last_send, std::tuple{action.op, schedule_.stages[action.peer].rank}, id);
+        if (sends_ != Sends::kBuffered) add(weights_.partner[id], id, Wait::kStart, Reason::kRendezvous);
         if (sends_ == Sends::kBlocking) rank_holder = id;
       } else if (is_collective(action.op)) {
         add_channel(last_beside, action.op, id);
@@ -121,6 +128,7 @@ class DependencyCollector {
   const ActionTable& table_;
   StageNeighbors neighbors_;
   Shards shards_;
+  WeightMessages weights_;
   bool copies_;
   bool lowered_;
   std::int32_t next_id_ = 0;

@@ -4,8 +4,10 @@
 #include <set>
 #include <vector>
 
+#include "schedules/dependencies/action_graph.h"
 #include "schedules/dependencies/inputs.h"
 #include "schedules/dependencies/joint_reductions.h"
+#include "schedules/dependencies/weight_messages.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -130,10 +132,11 @@ class Player {
 }  // namespace
 
 bool runs_to_end(const Schedule& schedule) {
-  return Player(schedule, ActionTable(schedule)).play();
+  return runs_to_end(schedule, ActionTable(schedule));
 }
 
 bool runs_to_end(const Schedule& schedule, const ActionTable& table) {
+  if (weights_travel(schedule)) return find_cycle(action_graph(schedule)).empty();
   return Player(schedule, table).play();
 }
 

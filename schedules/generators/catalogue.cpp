@@ -30,6 +30,7 @@ void refuse_ignored(const CatalogueEntry& entry, const ScheduleParameters& param
        {Parameter{parameters.group != 0, &CatalogueEntry::takes_group, "group of micro-batches"},
         Parameter{parameters.batch != 0, &CatalogueEntry::takes_batch, "batch between optimizer steps"},
         Parameter{parameters.vertical_sync, &CatalogueEntry::takes_vertical_sync, "vertical sync"},
+        Parameter{parameters.node_ranks != 0, &CatalogueEntry::takes_node_ranks, "ranks of a node"},
         Parameter{parameters.memory_ratio != 1, &CatalogueEntry::takes_memory, "multiple of memory"}}) {
     if (!is_given || entry.*is_taken) continue;
     std::vector<std::string_view> takers;
@@ -155,7 +156,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .activations = "min(p-r+2, m), and 2 of the output layer's shard",
        .chunks = 2,
        .made_for_costs = true,
-       .divides_layers = true,
+       .unpriced = "cuts the output layer into shards",
        .make = vocab_1_schedule},
       {.name = "vocab-2",
        .origin = "Yeung et al. 2024, Algorithm 2",
@@ -164,8 +165,24 @@ const std::vector<CatalogueEntry>& catalogue() {
        .activations = "min(p-r+1, m), and 2 of the output layer's shard",
        .chunks = 2,
        .made_for_costs = true,
-       .divides_layers = true,
+       .unpriced = "cuts the output layer into shards",
        .make = vocab_2_schedule},
+      {.name = "weipipe",
+       .origin = "Lin et al. 2025 (WeiPipe-Interleave)",
+       .constraint = "any m; best where p divides m; weights travel: simulate it with --costs",
+       .bubble = "0; floor(3(p+1)/2) w where a part's weights take w, p > 2 divides m and 2w <= F, B",
+       .activations = "p: one micro-batch in all model parts",
+       .unpriced = "sends weights from rank to rank",
+       .make = weipipe_schedule},
+      {.name = "tawpipe",
+       .origin = "Wu & Chen 2025",
+       .constraint =
+           "any m; best where p divides m; nodes of n ranks, n divides p; weights travel: simulate it with --costs",
+       .bubble = "0 on 1 and 2 nodes, (g-2)F on g at F=B; 2w on one, (g-2)F+5w on g of 3 ranks or more at F=B, 3w <= F",
+       .activations = "p: one micro-batch in all model parts",
+       .takes_node_ranks = true,
+       .unpriced = "sends weights from rank to rank",
+       .make = tawpipe_schedule},
       {.name = "forward-only",
        .origin = "inference",
        .constraint = "any m; no backward",
@@ -278,7 +295,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .activations = "2mv parts of layers, and m more on rank 0",
        .takes_chunks = true,
        .repeats = false,
-       .divides_layers = true,
+       .unpriced = "divides layers into model parts",
        .make = helixpipe_schedule},
   };
   return kEntries;
@@ -328,6 +345,8 @@ const CatalogueEntry& checked_entry(std::string_view name, const ScheduleParamet
     throw ScheduleError(fmt::format("a batch of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
                                     parameters.batch));
   }
+  if (parameters.node_ranks < 0)
+    throw ScheduleError(fmt::format("{} ranks of a node cannot be: give 1 or more", parameters.node_ranks));
   refuse_ignored(entry, parameters);
   const double forwards = static_cast<double>(parameters.ranks) * parameters.microbatches *
                           std::max(parameters.chunks, entry.chunks) * parameters.slices;

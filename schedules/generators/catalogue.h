@@ -21,6 +21,7 @@ struct ScheduleParameters {
   int group = 0;
   int slices = 1;              ///< seq1f1b: k, pieces that a sequence is cut into
   int batch = 0;               ///< pipedream-2bw: micro-batches between two optimizer steps; 0 for the number of ranks
+  int node_ranks = 0;          ///< tawpipe: ranks of a node, a divisor of p; 0 for one node
   bool vertical_sync = false;  ///< pipedream: a micro-batch sees one version of the weights on every stage
   double memory_ratio = 1;     ///< zb-auto: activations that a rank may hold, in multiples of the ranks; 1 or more
   double released_at_input_grad_ratio = 0;  ///< zb-auto: the share of an activation that I frees already, below 1
@@ -41,14 +42,15 @@ struct CatalogueEntry {
   bool takes_group = false;
   bool takes_batch = false;
   bool takes_vertical_sync = false;
+  bool takes_node_ranks = false;
   bool takes_memory = false;  ///< it takes ScheduleParameters::memory_ratio
   bool both_ends = false;     ///< micro-batches enter at both ends, and there are two at least: a stage has two copies
   bool pairs = false;         ///< with enough micro-batches some actions are overlapped pairs
   bool repeats = true;        ///< its middle repeats (period_of)
   bool made_for_costs = false;  ///< it has another order for other ScheduleParameters::costs
-  /// Its model parts are pieces of layers (shards of the output layer, attention by itself): the planner and the
-  /// executor do not take it.
-  bool divides_layers = false;
+  /// Says what the schedule does for which the planner has no price and no backend has an exchange: "cuts the output
+  /// layer into shards". Empty for the others.
+  std::string_view unpriced;
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 

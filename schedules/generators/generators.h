@@ -97,6 +97,20 @@ Schedule slimpipe_schedule(const ScheduleParameters& parameters);
 Schedule vocab_1_schedule(const ScheduleParameters& parameters);
 Schedule vocab_2_schedule(const ScheduleParameters& parameters);
 
+/// WeiPipe (Lin et al. 2025; WeiPipe-Interleave, in the order of the authors' code): every rank runs whole micro-batches,
+/// and the weights of the p model parts travel around the ring (schedules/dependencies/weight_messages.h). At each turn
+/// a rank runs B of one part and F of another for its next micro-batch, and passes on one part of each flow and the
+/// gradient of the part before: two weights and one gradient. Rank r is r turns behind rank 0. Rank (c+1) mod p owns
+/// part c; the backward flow begins there, the forward flow at rank -c mod p.
+Schedule weipipe_schedule(const ScheduleParameters& parameters);
+
+/// TawPipe (Wu & Chen 2025, in the order of the authors' code): every rank runs whole micro-batches, a micro-batch's
+/// forwards and then its backwards, and weights come to it part by part. Each rank keeps the part that it owns: with g
+/// nodes, part c lies on rank c/g of node c mod g. For each step the owner sends its part to one rank of each other node,
+/// and that rank shares it with its node (here by a message to each rank of it). Gradients go back the same way and are
+/// summed on it. A node is one step behind the node before. Throws ScheduleError unless `node_ranks` divides p.
+Schedule tawpipe_schedule(const ScheduleParameters& parameters);
+
 /// Inference and evaluation: the forwards of all micro-batches, no backward.
 Schedule forward_only_schedule(const ScheduleParameters& parameters);
 

@@ -67,6 +67,9 @@ constexpr std::array kSpellings = {
     Spelling{"2bw", "pipedream-2bw"},
     Spelling{"async1f1b", "pipedream"},
     Spelling{"1f1basync", "pipedream"},
+    Spelling{"weightpipeline", "weipipe"},
+    Spelling{"weipipeinterleave", "weipipe"},
+    Spelling{"topologyawareweightpipeline", "tawpipe"},
     Spelling{"wave", "hanayo"},
     Spelling{"wavepipeline", "hanayo"},
     Spelling{"attentionparallelpipeline", "helixpipe"},
@@ -76,11 +79,11 @@ constexpr std::array kSpellings = {
 };
 
 // Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe), Liu et al. 2025 (Mario), Wu et al. 2024
-// (BitPipe), Lin et al. 2025 (WeiPipe), Wan et al. 2025 (PipeOffload), Qi et al.
+// (BitPipe), Lin et al. 2025 (WeiPipe-Naive, WeiPipe-Zero-Bubble), Wan et al. 2025 (PipeOffload), Qi et al.
 // 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al. 2022 (WPipe), Zhu et
 // al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM (combined_1f1b), Llama
 // Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe), Yeung et al. 2024
-// (vocabulary parallelism), TawPipe 2025.
+// (vocabulary parallelism).
 constexpr std::array kNotHeld = {
     Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
     Spelling{"zb2p", "it is zb-auto with --memory 2"},
@@ -93,12 +96,8 @@ constexpr std::array kNotHeld = {
     Spelling{"mario", "it is an order with full recomputation in its gaps: take 1f1b or chimera with recomputation"},
     Spelling{"bitpipe", "it is interleaved in both directions on a V: chimera and hanayo have a half of it each"},
     Spelling{"mixpipe", "it is a pipeline from both ends: chimera is nearest"},
-    Spelling{"weipipe",
-             "its weights travel in place of activations, which no schedule here does: ZeRO 3 without a pipeline is "
-             "nearest"},
-    Spelling{"tawpipe",
-             "its weights travel in place of activations, which no schedule here does: ZeRO 3 without a pipeline is "
-             "nearest"},
+    Spelling{"weipipenaive", "it is weipipe with forwards and backwards apart: weipipe interleaves them"},
+    Spelling{"weipipezerobubble", "it is weipipe with split backwards, which is not held: take weipipe"},
     Spelling{"vocab1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"vocabularyparallel1f1b", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},
     Spelling{"vocabularyparallelism", "there are two: vocab-2 has one collective a micro-batch, vocab-1 two"},

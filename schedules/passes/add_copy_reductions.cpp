@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
@@ -11,7 +12,7 @@ namespace plumb { inline namespace schedules {
 
 Schedule add_copy_reductions(Schedule schedule) {
   const std::vector<bool> copied = stages_with_copies(schedule);
-  if (std::ranges::find(copied, true) == copied.end()) return schedule;
+  if (std::ranges::find(copied, true) == copied.end() || weights_travel(schedule)) return schedule;
   if (is_asynchronous(schedule)) {
     throw ScheduleError(
         fmt::format("{} has copies of stages and steps its weights between micro-batches, which would let the copies "

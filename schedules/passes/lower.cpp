@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/passes/passes.h"
 
@@ -14,6 +15,12 @@ namespace plumb { inline namespace schedules {
 Schedule lower(Schedule schedule, const LoweringOptions& options) {
   if (has_messages(schedule)) {
     throw ScheduleError(fmt::format("{} has messages already: lower its compute order", schedule.name));
+  }
+  if (weights_travel(schedule) && (options.data.enabled || options.data.zero > 0)) {
+    throw ScheduleError(fmt::format(
+        "{} sends its weights from rank to rank, which goes with no replicas and no sharding of them: leave "
+        "these away, or lower another schedule",
+        schedule.name));
   }
   Schedule result = add_recompute(std::move(schedule), options.checkpoint);
   if (options.offload) result = add_offload(std::move(result), *options.offload);

@@ -33,8 +33,8 @@ struct LoweringOptions {
 
 /// Returns the schedule with its recomputation, offloading (if asked for), optimizer steps, the sums over copies of
 /// stages, data-parallel collectives (if enabled) and messages. Throws ScheduleError if it has messages already, or
-/// where a pass does (schedules/passes/passes.h): there is no such ZeRO stage, copies of stages do not go with it, a
-/// number is negative, it moves activations already.
+/// where a pass does (schedules/passes/passes.h): there is no such ZeRO stage, copies of stages or weights that travel do
+/// not go with it, a number is negative, it moves activations already.
 Schedule lower(Schedule schedule, const LoweringOptions& options = {});
 
 }}  // namespace plumb::schedules

@@ -27,8 +27,8 @@ Schedule add_optimizer_steps(Schedule schedule);
 
 /// Adds the REDUCE_GRAD that sums the gradients of copies (stages of one model part) between the last weight gradient
 /// and the OPTIMIZER_STEP of each such stage. All ranks list them by ascending model part, so that no two ranks wait
-/// for each other. The schedule must have its OPTIMIZER_STEPs. Throws ScheduleError if stages with copies are
-/// asynchronous.
+/// for each other. Copies whose gradients travel (schedules/dependencies/weight_messages.h) have sums already. The
+/// schedule must have its OPTIMIZER_STEPs. Throws ScheduleError if stages with copies are asynchronous.
 Schedule add_copy_reductions(Schedule schedule);
 
 /// Adds the collectives of data parallelism. The schedule must have its OPTIMIZER_STEPs.

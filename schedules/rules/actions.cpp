@@ -17,6 +17,24 @@ void check_pair(const Schedule& schedule, int r, std::size_t i, Findings& found)
   }
 }
 
+/// Checks that a message of weights goes to a copy of its stage, on another rank.
+void check_peer(const Schedule& schedule, int r, std::int64_t i, const Action& a, Findings& found) {
+  const int stages = static_cast<int>(schedule.stages.size());
+  if (a.peer < 0 || a.peer >= stages) {
+    found.report(r, i, Rule::kForeign,
+                 fmt::format("{} names stage {}, but there are stages 0 to {} only", to_text(a), a.peer, stages - 1));
+    return;
+  }
+  const StagePlace& place = schedule.stages[a.stage];
+  const StagePlace& peer = schedule.stages[a.peer];
+  if (peer.model_part != place.model_part || peer.rank == place.rank) {
+    found.report(r, i, Rule::kUnmatchedMessage,
+                 fmt::format("{} is between stage {}, which is model part {} on rank {}, and stage {}, which is model "
+                             "part {} on rank {}; name a copy on another rank, or remove it",
+                             to_text(a), a.stage, place.model_part, place.rank, a.peer, peer.model_part, peer.rank));
+  }
+}
+
 }  // namespace
 
 ListedOps listed_ops(const Schedule& schedule) {
@@ -48,6 +66,7 @@ std::vector<Violation> action_violations(const Schedule& schedule) {
           r, i, Rule::kMisplaced,
           fmt::format("{} is on rank {}, but stage {} lives on rank {}; move it there", to_text(a), r, a.stage, owner));
     }
+    if (is_weight_message(a.op)) check_peer(schedule, r, i, a, found);
     if (a.overlaps_next) check_pair(schedule, r, static_cast<std::size_t>(i), found);
   });
   return found.take();

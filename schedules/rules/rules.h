@@ -76,9 +76,13 @@ std::vector<Violation> message_violations(const RuleContext& context);
 /// No rank holds more activations than its limit (ValidationLimits::max_activations).
 std::vector<Violation> memory_violations(const Schedule& schedule, const std::vector<int>& max_activations);
 
-/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them, and copies
+/// OPTIMIZER_STEPs take every weight gradient, wherever it travels; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them, and copies
 /// of a stage reduce equally often.
 std::vector<Violation> weight_violations(const RuleContext& context);
+
+/// Messages of weights match, stand in one order on each channel, and bring weights ahead of what uses them; one copy of
+/// each model part owns its weights (schedules/dependencies/weight_messages.h).
+std::vector<Violation> weight_message_violations(const Schedule& schedule);
 
 /// The version that the weight policy gives a micro-batch is made when an action uses it. The schedule must break no
 /// rule of micro-batches.

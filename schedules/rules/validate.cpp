@@ -45,6 +45,7 @@ std::vector<Violation> unsorted_violations(const Schedule& schedule, const Valid
   found = microbatch_violations(context);
   if (has_messages(schedule)) append(found, message_violations(context));
   append(found, weight_violations(context));
+  append(found, weight_message_violations(schedule));
   append(found, move_violations(context));
   if (found.empty()) append(found, version_violations(context));
   if (found.empty()) append(found, deadlock_violations(schedule, context.table, limits.sends));

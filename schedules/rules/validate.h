@@ -28,7 +28,7 @@ enum class Rule : std::uint8_t {
   kMessageOrder,
   kOptimizer,  ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
   kVersion,    ///< weights of a version that is not made yet
-  kSharding,   ///< RESHARD without UNSHARD, gradients left unreduced
+  kSharding,   ///< RESHARD without UNSHARD, gradients left unreduced, weights that have not come
   kMemory,     ///< more activations than the rank may hold
   kMoved,      ///< activations moved away or brought back that are not there, or used while they are away
   kDeadlock,   ///< a cycle of waiting

@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include "schedules/dependencies/inner_reductions.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/weight_holders.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
 
 /// Checks that the OPTIMIZER_STEPs of a schedule, if it has any, take every weight gradient, and that each takes some.
+/// SEND_WGRAD takes those of its stage, and RECV_WGRAD brings some.
 void check_optimizer(const RuleContext& c, Findings& found) {
   const bool has_steps = c.lists(Op::kOptimizerStep);
   if (!has_steps && is_asynchronous(c.schedule)) {
@@ -22,12 +24,13 @@ void check_optimizer(const RuleContext& c, Findings& found) {
                              policy_name(c.schedule.weights)));
   }
   if (!has_steps) return;
+  const bool travel = weights_travel(c.schedule);
   const std::vector<int> holders = weight_holders(c.schedule);
   std::vector<int> pending(c.schedule.stages.size(), 0);
   std::vector<int> steps(c.schedule.stages.size(), 0);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     const int holder = holders[a.stage] < 0 ? a.stage : holders[a.stage];
-    if (gives_weight_gradient(a.op)) {
+    if (gives_weight_gradient(a.op) || a.op == Op::kRecvWeightGrad) {
       ++pending[holder];
       if (steps[holder] > 0 && !is_asynchronous(c.schedule)) {
         found.report(r, i, Rule::kOptimizer,
@@ -36,30 +39,30 @@ void check_optimizer(const RuleContext& c, Findings& found) {
                                  to_text(a)));
       }
     }
-    if (a.op != Op::kOptimizerStep) return;
+    if (a.op != Op::kOptimizerStep && a.op != Op::kSendWeightGrad) return;
     if (pending[holder] == 0) {
       found.report(r, i, Rule::kOptimizer,
                    fmt::format("{} has no weight gradient to take; list it behind one, or remove it", to_text(a)));
     }
     pending[holder] = 0;
-    ++steps[holder];
+    if (a.op == Op::kOptimizerStep) ++steps[holder];
   });
   for (std::size_t s = 0; s < pending.size(); ++s) {
     if (pending[s] > 0 && (steps[s] == 0 || is_asynchronous(c.schedule))) {
       found.report(
           c.schedule.stages[s].rank, -1, Rule::kOptimizer,
-          fmt::format("stage {} ends with {} weight gradients that no OPTIMIZER_STEP takes; add {}OPTIMIZER_STEP", s,
-                      pending[s], s));
+          fmt::format("stage {} ends with {} weight gradients that no OPTIMIZER_STEP takes; add {}OPTIMIZER_STEP{}", s,
+                      pending[s], s, travel ? ", or a SEND_WGRAD to the stage that has it" : ""));
     }
   }
 }
 
-/// Checks that parameters are dropped only if they are gathered.
+/// Checks that parameters are dropped only if they are gathered, or have come from a copy.
 void check_sharding(const RuleContext& c, Findings& found) {
   if (!c.lists(Op::kReshard)) return;
   std::vector<int> gathered(c.schedule.stages.size(), 0);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
-    if (a.op == Op::kUnshard) ++gathered[a.stage];
+    if (a.op == Op::kUnshard || a.op == Op::kRecvWeights) ++gathered[a.stage];
     if (a.op == Op::kReshard && std::exchange(gathered[a.stage], 0) == 0) {
       found.report(r, i, Rule::kSharding,
                    fmt::format("{} drops parameters that were not gathered; add {}UNSHARD ahead", to_text(a), a.stage));
@@ -77,7 +80,8 @@ struct Reductions {
 std::vector<Reductions> no_reductions(const Schedule& schedule) {
   const std::vector<bool> copied = stages_with_copies(schedule);
   std::vector<Reductions> stages(schedule.stages.size());
-  for (std::size_t s = 0; s < copied.size(); ++s) stages[s].reduced.resize(copied[s] ? 1 : 0);
+  const bool reduces = !weights_travel(schedule);
+  for (std::size_t s = 0; s < copied.size(); ++s) stages[s].reduced.resize(copied[s] && reduces ? 1 : 0);
   for_each_action(schedule, [&](int, std::int64_t, const Action& a) {
     const std::size_t buckets = static_cast<std::size_t>(a.part) + 1;
     if (a.op == Op::kReduceGrad && stages[a.stage].reduced.size() < buckets) stages[a.stage].reduced.resize(buckets);

@@ -13,6 +13,7 @@
 #include "simulator/compile/step_writer.h"
 #include "simulator/compile/turns.h"
 #include "simulator/compile/units.h"
+#include "simulator/compile/weight_mailboxes.h"
 
 namespace plumb { inline namespace simulator {
 namespace {
@@ -34,6 +35,7 @@ class DryRun {
         mailboxes_(schedule, neighbors_, units_, writer_, turns_),
         results_(schedule, neighbors_, shards_, units_, turns_),
         beside_(schedule, ids_, units_, own_, writer_, turns_),
+        weights_(schedule, writer_, turns_),
         cursors_(schedule.ranks.size()) {}
 
   CompiledSchedule run() {
@@ -41,7 +43,7 @@ class DryRun {
     for (std::size_t r = 0; r < cursors_.size(); ++r) {
       if (cursors_[r].position < schedule_.ranks[r].size()) fail();
     }
-    if (!beside_.empty()) fail();
+    if (!beside_.empty() || !weights_.empty()) fail();
     return writer_.take();
   }
 
@@ -67,7 +69,7 @@ class DryRun {
       if (is_compute(action.op)) {
         if (has_computed) return turns_.again(rank);
         const int count = action.overlaps_next && cursor.position + 1 < actions.size() ? 2 : 1;
-        if (const Register* missing = missing_input(&action, count)) return turns_.wait(rank, missing);
+        if (const Register* missing = missing_input(rank, &action, count)) return turns_.wait(rank, missing);
         compute(rank, &action, count);
         has_computed = true;
         cursor.position += static_cast<std::size_t>(count - 1);
@@ -75,6 +77,8 @@ class DryRun {
         if (cursor.sent_position != cursor.position) mailboxes_.send(rank, action, id_of(rank, cursor.position));
       } else if (is_recv(action.op)) {
         if (writer_.sends() == Sends::kRendezvous) mailboxes_.receive(rank, action, id_of(rank, cursor.position));
+      } else if (weights_.takes(action)) {
+        weights_.issue(rank, action, id_of(rank, cursor.position));
       } else {
         beside_.issue(rank, action, id_of(rank, cursor.position));
       }
@@ -82,12 +86,13 @@ class DryRun {
   }
 
   /// Returns an input that one of the actions needs and that is not there yet, or null if they may run.
-  const Register* missing_input(const Action* first, int count) {
+  const Register* missing_input(int rank, const Action* first, int count) {
     for (int i = 0; i < count; ++i) {
       const Register* delivery = mailboxes_.delivery_for(first[i]);
       if (delivery != nullptr && *delivery == kZeroRegister) return delivery;
       if (const Register* result = results_.missing_result(first[i])) return result;
       if (const Register* reduction = beside_.missing_reduction(first[i])) return reduction;
+      if (const Register* weights = weights_.missing_delivery(id_of(rank, cursors_[rank].position) + i)) return weights;
     }
     return nullptr;
   }
@@ -110,7 +115,7 @@ class DryRun {
                       .to = free,
                       .channel = send == nullptr ? free : mailboxes_.channel_register(*send)};
     })};
-    step.input = joined_input(first, count);
+    step.input = joined_input(rank, first, count);
     beside_.start_inside(rank, *first, id_of(rank, cursor.position), step.input);
     std::int32_t send_id = ActionTable::kNone;
     if (send != nullptr) {
@@ -136,7 +141,7 @@ class DryRun {
   }
 
   /// Returns the register of all inputs that are not implied by the rank's order; several are joined first.
-  Register joined_input(const Action* first, int count) {
+  Register joined_input(int rank, const Action* first, int count) {
     inputs_.clear();
     for (int i = 0; i < count; ++i) {
       if (Register* delivery = mailboxes_.delivery_for(first[i])) {
@@ -146,6 +151,7 @@ class DryRun {
       }
       results_.take_inputs(first[i], inputs_);
       beside_.take_inputs(first[i], inputs_);
+      weights_.take_inputs(id_of(rank, cursors_[rank].position) + i, inputs_);
     }
     return writer_.join(inputs_);
   }
@@ -177,6 +183,7 @@ class DryRun {
   Mailboxes mailboxes_;
   ShardResults results_;
   BesideCompute beside_;
+  WeightMailboxes weights_;
   std::vector<Cursor> cursors_;   ///< [rank]
   std::vector<Register> inputs_;  ///< inputs of the action at hand
 };

@@ -14,6 +14,7 @@ StepKinds::StepKinds(const Schedule& schedule) {
   for (int r = 0; r < ranks && sound; ++r) {
     for (const Action& a : schedule.ranks[r]) {
       sound = sound && a.stage >= 0 && a.stage < stages && schedule.stages[a.stage].rank == r && a.part >= 0 &&
+              (!is_weight_message(a.op) || (a.peer >= 0 && a.peer < stages)) &&
               (!has_microbatch(a.op) || (a.microbatch >= 0 && a.microbatch < schedule.microbatches));
       std::size_t& parts = ops_[static_cast<std::size_t>(a.op)].parts;
       parts = std::max(parts, static_cast<std::size_t>(a.part) + 1);

@@ -81,6 +81,21 @@ class StepKinds {
     return variants.back().kind;
   }
 
+  /// Returns the kind of a message of weights, or of the RESHARD behind it, that is ready when register `from` says so.
+  template <typename Make>
+  std::uint32_t travelling(const Action& action, Register from, Make make) {
+    std::vector<Variant>& variants = variants_[index_of(action)];
+    for (const Variant& variant : variants) {
+      const StepKind& kind = kinds_[variant.kind];
+      if (variant.rest == kTravelling && kind.from == from && kind.actions.front().peer == action.peer)
+        return variant.kind;
+    }
+    StepKind kind = make();
+    kind.actions.assign(1, action);
+    variants.push_back({kTravelling, add(kind)});
+    return variants.back().kind;
+  }
+
   /// Returns the kind of a send by itself, which is ready when register `from` says so.
   std::uint32_t transfer(const Action& send, Register from, Register channel);
 
@@ -99,6 +114,7 @@ class StepKinds {
  private:
   static constexpr std::uint64_t kJoint = ~std::uint64_t{0};
   static constexpr std::uint64_t kInside = kJoint - 1;
+  static constexpr std::uint64_t kTravelling = kInside - 1;
 
   /// A kind among those whose first action is the same.
   struct Variant {

@@ -39,6 +39,7 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
   }
 
   ActionCosts converted{.table = &costs, .stages = stages};
+  for (const StagePlace& place : schedule.stages) converted.rank_of_stage.push_back(place.rank);
   converted.ranges.reserve(static_cast<std::size_t>(kOpCount) * stages);
   for (int op = 0; op < kOpCount; ++op) {
     for (int s = 0; s < stages; ++s) {
@@ -104,6 +105,11 @@ SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action
                                 to_seconds(end).count()));
   }
   return std::min(offset, end);
+}
+
+SimTime weight_latency(const ActionCosts& costs, const Action& send) {
+  const LinkCost& link = link_between(*costs.table, costs.rank_of_stage[send.stage], costs.rank_of_stage[send.peer]);
+  return to_sim_time(link.latency, "the latency of a hop");
 }
 
 SimTime pair_duration(const ActionCosts& costs, const Action& first, const Action& second) {

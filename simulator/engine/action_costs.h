@@ -29,7 +29,8 @@ struct ActionCosts {
     std::int32_t count = 0;
   };
   int stages = 0;
-  std::vector<Range> ranges;  ///< [op * stages + stage]
+  std::vector<int> rank_of_stage;  ///< [stage]
+  std::vector<Range> ranges;       ///< [op * stages + stage]
   std::vector<SimTime> durations;
   std::vector<std::vector<SimTime>> bucket_offsets;  ///< [stage][part of REDUCE_GRAD]
   std::vector<TransferCost> activation_transfer;     ///< [producing stage] for SEND_F
@@ -51,6 +52,9 @@ SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action
 inline const TransferCost& transfer_of(const ActionCosts& costs, const Action& send) {
   return (send.op == Op::kSendActivation ? costs.activation_transfer : costs.gradient_transfer)[send.stage];
 }
+
+/// Returns the time from the end of a SEND_WEIGHTS or SEND_WGRAD, whose duration is that on its channel, to delivery.
+SimTime weight_latency(const ActionCosts& costs, const Action& send);
 
 /// Throws the SpecError of duration_of.
 [[noreturn]] void refuse_part(const Action& action, int parts);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "schedules/dependencies/channels.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/token_bucket.h"
 
@@ -89,8 +90,9 @@ class Recorder {
     const Cause done = kind.passes_cause || id == kNone ? cause : Cause{id, Reason::kIssue};
     if (id != kNone) {
       const bool pair = kind.occupies_rank && kind.actions.size() > 1;
+      const SimTime latency = kind.sends ? SimTime{0} : cost.delivered;  // of a message of weights
       for (std::int32_t action = id; action <= id + (pair ? 1 : 0); ++action)
-        put(action, moments.start, moments.end, cause);
+        put(action, moments.start, moments.end + latency, cause);
     }
     causes_[cost.to] = done;
     causes_[step.output] = {id, kind.output_reason};
@@ -140,7 +142,7 @@ void issue_receives(const Schedule& schedule, ActionTimes& times) {
     Cause cause;
     bool second_of_pair = false;
     for (const Action& action : actions) {
-      if (is_recv(action.op)) {
+      if (is_recv(action.op) || receives_weights(action.op)) {
         times.start[id] = free;
         times.causes[id] = cause;
       } else if (is_compute(action.op)) {
@@ -155,9 +157,12 @@ void issue_receives(const Schedule& schedule, ActionTimes& times) {
 
 /// A receive ends at delivery, which may be known only after its issue.
 void end_receives(const Schedule& schedule, const ActionTable& table, const ActionCosts& costs, ActionTimes& times) {
+  const WeightMessages weights = weight_messages(schedule);
   std::int32_t id = 0;
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
+      if (sends_weights(action.op) && weights.partner[id] != kNone)
+        times.end[weights.partner[id]] = std::max(times.start[weights.partner[id]], times.end[id]);
       if (is_send(action.op)) {
         const Op op = action.op == Op::kSendActivation ? Op::kRecvActivation : Op::kRecvGradient;
         const int consumer = transfer_of(costs, action).destination_stage;
@@ -185,6 +190,8 @@ std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionC
       cost.occupied = cost.delivered = cost.duration;
       cost.duration = bucket_offset(costs, kind.host, kind.actions.front());
     }
+    if (!kind.actions.empty() && sends_weights(kind.actions.front().op))
+      cost.delivered = weight_latency(costs, kind.actions.front());
     if (kind.sends) {
       const TransferCost& transfer = transfer_of(costs, kind.send);
       cost.occupied = transfer.occupied;

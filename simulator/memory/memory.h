@@ -31,6 +31,8 @@ struct RankMemory {
 ///                              no R
 ///   while F, R, B, I or W run  their workspace
 ///   from UNSHARD to RESHARD    unsharded_bytes, from the first UNSHARD of the stage
+///   while weights travel       parameter_bytes for each RECV_WEIGHTS, to RESHARD; gradient_bytes for each RECV_WGRAD
+///                              and for a stage's own, to SEND_WGRAD; nothing always but where stages_with_state says so
 ///   from RECV to its consumer  the bytes of the message, up to the consumer's start: from then on they are its input
 ///
 /// If the backward is split, the end of I frees released_at_input_grad_bytes of forward_bytes and recompute_bytes,

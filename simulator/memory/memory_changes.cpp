@@ -1,7 +1,9 @@
 #include "simulator/memory/memory_changes.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/liveness.h"
 #include "schedules/weight_holders.h"
 #include "simulator/memory/weight_versions.h"
@@ -19,7 +21,9 @@ class Collector {
         times_(times),
         changes_(schedule.ranks.size()),
         neighbors_(stage_neighbors(schedule)),
+        with_state_(stages_with_state(schedule)),
         unsharded_(schedule.stages.size(), false),
+        travelling_(schedule.stages.size()),
         has_backward_(stages_with_backward(schedule)),
         weights_(weight_holders(schedule)) {}
 
@@ -40,6 +44,8 @@ class Collector {
  private:
   void collect_state() {
     for (std::int32_t s = 0; s < static_cast<std::int32_t>(schedule_.stages.size()); ++s) {
+      const bool is_of_holder = weights_[s] < 0 || weights_[s] == s;  // lanes of a rank share their weights
+      if (!with_state_[s] || !is_of_holder) continue;
       const StageMemory& memory = costs_.stages[s].memory;
       auto& changes = changes_[schedule_.stages[s].rank];
       for (const auto& [kind, bytes] : {std::pair{MemoryKind::kParameters, memory.parameter_bytes},
@@ -89,6 +95,7 @@ class Collector {
       case Op::kBackward:
         if (!has_recompute(action)) add(start, kRecompute, rebuilt);
         run_with(memory.backward_workspace_bytes);
+        make_gradient(action, start, add);
         add(end, kRecompute, -rebuilt);
         add(end, kActivations, -kept, -1);
         break;
@@ -100,6 +107,7 @@ class Collector {
         break;
       case Op::kWeightGrad:
         run_with(memory.backward_workspace_bytes);
+        make_gradient(action, start, add);
         add(end, kRecompute, -(rebuilt - rebuilt_freed_early));
         add(end, kActivations, -(kept - kept_freed_early), -1);
         break;
@@ -110,6 +118,22 @@ class Collector {
       case Op::kReshard:
         if (unsharded_[action.stage]) add(end, kUnsharded, -memory.unsharded_bytes);
         unsharded_[action.stage] = false;
+        add(end, kUnsharded, -std::exchange(travelling_[action.stage].weight_bytes, 0));
+        break;
+      case Op::kRecvWeights:
+        add(start, kUnsharded, memory.parameter_bytes);
+        travelling_[action.stage].weight_bytes += memory.parameter_bytes;
+        break;
+      case Op::kRecvWeightGrad:
+        add(start, kCommunication, memory.gradient_bytes);
+        if (with_state_[action.stage]) {
+          add(end, kCommunication, -memory.gradient_bytes);
+        } else {
+          travelling_[action.stage].gradient_bytes += memory.gradient_bytes;
+        }
+        break;
+      case Op::kSendWeightGrad:
+        add(end, kCommunication, -std::exchange(travelling_[action.stage].gradient_bytes, 0));
         break;
       case Op::kOffload:
         add(end, kActivations, -kept, -1);
@@ -136,6 +160,15 @@ class Collector {
       default:
         break;
     }
+  }
+
+  /// A stage that has no state of its own holds the gradient of its weights until it hands it on.
+  template <typename Add>
+  void make_gradient(const Action& action, SimTime start, const Add& add) {
+    Travelling& stage = travelling_[action.stage];
+    if (with_state_[action.stage] || stage.gradient_bytes != 0) return;
+    stage.gradient_bytes = costs_.stages[action.stage].memory.gradient_bytes;
+    add(start, MemoryKind::kCommunication, stage.gradient_bytes);
   }
 
   /// Returns the action that reads the message that a RECV takes, or kNone.
@@ -169,7 +202,14 @@ class Collector {
   const ActionTimes& times_;
   std::vector<std::vector<MemoryChange>> changes_;
   StageNeighbors neighbors_;
+  std::vector<bool> with_state_;
   std::vector<bool> unsharded_;
+  /// The bytes that a rank holds of weights and gradients that travel.
+  struct Travelling {
+    std::int64_t weight_bytes = 0;
+    std::int64_t gradient_bytes = 0;
+  };
+  std::vector<Travelling> travelling_;
   std::vector<bool> has_backward_;
   std::vector<int> weights_;
 };

@@ -110,8 +110,10 @@ bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& comp
     if (kind.actions.empty()) return false;
     const Action& action = kind.actions.front();
     if (action.op >= Op::kOffload) return true;
+    const StageMemory& memory = costs.stages[action.stage].memory;
+    if (is_weight_message(action.op)) return memory.parameter_bytes != 0 || memory.gradient_bytes != 0;
     const bool gathers = action.op == Op::kUnshard || action.op == Op::kReshard;
-    return gathers && costs.stages[action.stage].memory.unsharded_bytes != 0;
+    return gathers && memory.unsharded_bytes != 0;
   });
 }
 

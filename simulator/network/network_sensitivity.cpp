@@ -48,8 +48,8 @@ class Attribution {
     const Action& action = *actions_[a];
     const Seconds seconds = scaled(numbers_.alone + a) - scaled(numbers_.rate + a);
     if (!program_.inside.empty()) sums_.add_computing(action.stage, scaled(numbers_.inside + a));
-    if (program_.kind[a] == EventKind::kFollower || is_recv(action.op)) return;
-    if (is_send(action.op)) {
+    if (program_.kind[a] == EventKind::kFollower || is_recv(action.op) || receives_weights(action.op)) return;
+    if (is_send(action.op) || sends_weights(action.op)) {
       sums_.add_message(action, seconds, scaled(numbers_.latency + a));
     } else if (is_move(action.op)) {
       sums_.add_moves(seconds);

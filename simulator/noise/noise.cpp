@@ -117,7 +117,9 @@ class Run {
     if (kind.occupies_rank) {
       drawn.duration = times_factor(cost.duration, draws_.compute(replica, kind.rank, action));
     } else if (!kind.actions.empty()) {
-      drawn.duration = times_factor(cost.duration, draws_.transfer(replica, action));
+      const double own = draws_.transfer(replica, action);
+      drawn.duration = times_factor(cost.duration, own);
+      drawn.delivered = times_factor(cost.duration + cost.delivered, own) - drawn.duration;
     }
     if (kind.sends) {
       const double own = draws_.transfer(replica, compiled_.send_ids[i]);

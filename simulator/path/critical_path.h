@@ -34,6 +34,10 @@ inline std::span<const Action> actions_of(const Schedule& schedule, const Critic
 /// shares together are the makespan.
 std::vector<SimTime> contributions(const std::vector<CriticalStep>& path);
 
+/// Returns the first of the actions that end last, given their ends [replica * actions + action]. A receive is left out:
+/// it ends with its send.
+std::int32_t last_to_end(const Schedule& schedule, const std::vector<SimTime>& ends);
+
 /// Returns the critical path, first to last. It ends with the first action (by id) of those that end last. Where
 /// several constraints allow the same start, the rank's own order is named before inputs, and those before channels.
 /// `times` need their causes. A step that frees a channel or issues a receive lets the next one start before its own

@@ -63,8 +63,8 @@ void add_divided(ExposedTime& exposed, const SegmentTimes& parts, SimTime time) 
 
 /// Returns the field of an operation that is no compute action.
 SimTime& cause_of(ExposedTime& exposed, Op op) {
-  if (op == Op::kUnshard || op == Op::kReshard) return exposed.gathers;
-  if (op == Op::kReduceGrad) return exposed.reductions;
+  if (op == Op::kUnshard || op == Op::kReshard || op == Op::kSendWeights) return exposed.gathers;
+  if (op == Op::kReduceGrad || op == Op::kSendWeightGrad) return exposed.reductions;
   return op == Op::kOffload || op == Op::kReload || op == Op::kEvict || op == Op::kLoad ? exposed.moves
                                                                                         : exposed.messages;
 }

@@ -51,10 +51,13 @@ Seconds path_length(const Schedule& lowered, const CostTable& costs, const std::
   for (std::size_t i = 0; i < path.size(); ++i) {
     const CriticalStep& step = path[i];
     const Op op = step.action.op;
-    if (is_recv(op)) continue;  // the next step waits for its issue
+    if (is_recv(op) || receives_weights(op)) continue;  // the next step waits for its issue
+    const bool frees_channel = i + 1 < path.size() && path[i + 1].reason == Reason::kChannel;
     if (is_send(op)) {
-      const bool frees_channel = i + 1 < path.size() && path[i + 1].reason == Reason::kChannel;
       length += message_of(lowered, neighbors, costs, step, frees_channel);
+    } else if (sends_weights(op)) {
+      const LinkCost& link = link_between(costs, step.rank, lowered.stages[step.action.peer].rank);
+      length += seconds_of(costs, {&step.action, 1}) + (frees_channel ? Seconds{0} : link.latency);
     } else if (i + 1 < path.size() && path[i + 1].action.op == Op::kReduceGrad && path[i + 1].start < step.end) {
       const Action& inside = path[i + 1].action;  // it starts at a bucket that is complete before its host has ended
       length += costs.stages[inside.stage].bucket_offsets.at(static_cast<std::size_t>(inside.part));

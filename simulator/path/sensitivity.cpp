@@ -34,6 +34,9 @@ Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, cons
       sums.add(actions_of(lowered, step), added);
     } else if (is_send(op)) {
       add_message(sums, lowered, neighbors, costs, step, added);
+    } else if (sends_weights(op)) {
+      const Seconds occupied = std::min(added, to_seconds(duration_of(costs, step.action)));
+      sums.add_message(step.action, occupied, added - occupied);
     } else if (op == Op::kUnshard || op == Op::kReduceGrad) {
       sums.add(step.action, added);
     } else {

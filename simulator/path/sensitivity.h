@@ -43,8 +43,8 @@ struct Sensitivity {
   Seconds group_collectives{0};           ///< collectives of tensor, context and expert groups inside actions
   Seconds bandwidth{0};                   ///< bytes / bandwidth of messages
   Seconds latency{0};                     ///< latency of messages
-  Seconds unshard{0};                     ///< gathering of parameters
-  Seconds reduction{0};                   ///< reduction of gradients
+  Seconds unshard{0};                     ///< gathering of parameters; messages of weights, but for their latency
+  Seconds reduction{0};                   ///< reduction of gradients; messages of weight gradients
   Seconds moves{0};                       ///< OFFLOAD, RELOAD, EVICT, LOAD
   Seconds capacity{0};                    ///< capacity of shared links; 0 where nothing is shared
   // These repeat the seconds in detail, where they are above 0.

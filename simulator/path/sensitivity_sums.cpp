@@ -71,13 +71,18 @@ void SensitivitySums::add_inner(Group group, CollectiveKind kind, Seconds second
   result_.group_collectives += seconds;
 }
 
-void SensitivitySums::add_message(const Action& send, Seconds bandwidth, Seconds latency) {
-  const int reader = (send.op == Op::kSendActivation ? neighbors_.successor : neighbors_.predecessor)[send.stage];
+void SensitivitySums::add_message(const Action& send, Seconds occupied, Seconds latency) {
+  const auto& readers = send.op == Op::kSendActivation ? neighbors_.successor : neighbors_.predecessor;
+  const int reader = sends_weights(send.op) ? send.peer : readers[send.stage];
   LinkSensitivity& by_link = links_[{schedule_.stages[send.stage].rank, schedule_.stages[reader].rank}];
-  by_link.bandwidth += bandwidth;
   by_link.latency += latency;
-  result_.bandwidth += bandwidth;
   result_.latency += latency;
+  if (sends_weights(send.op)) {
+    (send.op == Op::kSendWeights ? result_.unshard : result_.reduction) += occupied;
+    return;
+  }
+  by_link.bandwidth += occupied;
+  result_.bandwidth += occupied;
 }
 
 void SensitivitySums::add_capacity(const std::string& kind, Seconds seconds) {

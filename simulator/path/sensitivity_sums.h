@@ -26,7 +26,8 @@ class SensitivitySums {
   void add_computing(int stage, Seconds seconds) { result_.compute_by_stage[stage] += seconds; }
   /// Adds a collective inside an action.
   void add_inner(Group group, CollectiveKind kind, Seconds seconds);
-  void add_message(const Action& send, Seconds bandwidth, Seconds latency);
+  /// Adds a message, by its time on the channel and its latency.
+  void add_message(const Action& send, Seconds occupied, Seconds latency);
   void add_moves(Seconds seconds) { result_.moves += seconds; }
   /// Adds seconds of a shared link, by the name of its kind.
   void add_capacity(const std::string& kind, Seconds seconds);

@@ -10,6 +10,7 @@ TEST_CASE("every operation's token reads back as the same action") {
   for (int op = 0; op < kOpCount; ++op) {
     Action action{.op = static_cast<Op>(op), .part = 2, .stage = 13};
     if (has_microbatch(action.op)) action.microbatch = 29;
+    if (is_weight_message(action.op)) action.peer = 31;
     CHECK(parse_action(to_text(action)) == action);
   }
 }
@@ -18,11 +19,13 @@ TEST_CASE("a token is stage, operation, micro-batch, and a part only where it is
   CHECK(to_text({.op = Op::kForward, .stage = 3, .microbatch = 7}) == "3F7");
   CHECK(to_text({.op = Op::kSendActivation, .stage = 2, .microbatch = 0}) == "2SEND_F0");
   CHECK(to_text({.op = Op::kReduceGrad, .part = 2, .stage = 1}) == "1REDUCE_GRAD/2");
+  CHECK(to_text({.op = Op::kSendWeights, .stage = 3, .peer = 7}) == "3SEND_WEIGHTS7");
+  CHECK(to_text({.op = Op::kRecvWeightGrad, .stage = 7, .peer = 3}) == "7RECV_WGRAD3");
 }
 
 TEST_CASE("what is not exactly one action is no action") {
-  for (const std::string token : {"", "F0", "0F", "0F0xyz", "0F 0", "0f0", "0Q1", "0F-1", "-1F0", "0UNSHARD3", "0F0/",
-                                  "0F0/x", "0F99999999999", "0F1,0F2", "0F0 "}) {
+  for (const std::string token : {"", "F0", "0F", "0F0xyz", "0F 0", "0f0", "0Q1", "0F-1", "-1F0", "0UNSHARD3",
+                                  "0SEND_WEIGHTS", "0F0/", "0F0/x", "0F99999999999", "0F1,0F2", "0F0 "}) {
     CAPTURE(token);
     CHECK_FALSE(parse_action(token).has_value());
   }

@@ -45,7 +45,9 @@ std::vector<SimTime> latencies(const Schedule& schedule, const ActionCosts& cost
   std::vector<SimTime> latency;
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
-      latency.push_back(is_send(action.op) ? transfer_of(costs, action).latency : SimTime{0});
+      latency.push_back(is_send(action.op)         ? transfer_of(costs, action).latency
+                        : sends_weights(action.op) ? weight_latency(costs, action)
+                                                   : SimTime{0});
     }
   }
   return latency;

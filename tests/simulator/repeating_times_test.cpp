@@ -17,7 +17,7 @@ TEST_CASE("an order that is compiled once has the times of simulating it, under 
                                                    .microbatches = microbatches,
                                                    .chunks = entry.takes_chunks ? 2 : 1,
                                                    .slices = entry.takes_slices ? 2 : 1},
-                                                  {.data = {.enabled = true}});
+                                                  {.data = {.enabled = !keeps_no_replicas(entry)}});
         RepeatingTimes times(order);
         for (std::uint64_t seed = 0; seed < 4; ++seed) {
           const CostTable costs = random_costs(order.lowered(microbatches), seed);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
@@ -34,6 +35,11 @@ inline RepeatingSchedule repeating(std::string_view name, const ScheduleParamete
               },
           .microbatches = parameters.microbatches,
           .period = period_of(name, parameters)};
+}
+
+/// True for a schedule whose weights travel, which goes with no replicas.
+inline bool keeps_no_replicas(const CatalogueEntry& entry) {
+  return weights_travel(entry.make({.ranks = 2, .microbatches = 2}));
 }
 
 inline int stage_count(const Schedule& schedule) {

@@ -303,6 +303,30 @@ class Schedules(CommandLineTest):
         plan = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout")
         braided, apart = self.json(*plan, layout + "stp"), self.json(*plan, layout + "zb-v")
         self.assertLess(braided["step_time_s"], apart["step_time_s"])
+    def test_weights_travel_in_place_of_activations(self):
+        question = ("-p", 4, "-m", 8, "--costs", "f=2,b=4,weights=0.5")
+        answer = self.json("simulate", "--schedule", "WeiPipe-Interleave", *question)
+        self.assertEqual(answer["step_time_s"], 8 * 6 + 7 * 0.5)  # floor(3(p+1)/2) messages
+        self.assertEqual(answer["peak_activations"], [4, 4, 4, 4])
+        self.assertEqual(self.json("simulate", "--schedule", "tawpipe", *question)["step_time_s"], 8 * 6 + 2 * 0.5)
+        nodes = self.json("simulate", "--schedule", "tawpipe", *question, "--node-ranks", 2)
+        self.assertEqual(nodes["step_time_s"], 8 * 6 + 4 * 0.5)
+        traffic = self.json("schedule", "check", "weipipe", "-p", 4, "-m", 8)["weight_traffic"]
+        self.assertEqual([rank["gradients_sent"] for rank in traffic], [10, 9, 8, 7])
+        self.assertIsNone(self.json("schedule", "check", "1f1b", "-p", 4, "-m", 8)["weight_traffic"])
+        made = self.folder / "weipipe.txt"
+        self.done("schedule", "make", "weipipe", "-p", 4, "-m", 8, "-o", made)
+        self.assertIn("4SEND_WEIGHTS8", made.read_text())
+        self.assertEqual(self.json("simulate", "--schedule", made, *question[4:])["step_time_s"], answer["step_time_s"])
+        self.refused(1, "schedule", "make", "weipipe", "-p", 2, "-m", 2, "-o", self.folder / "weipipe.csv", says=["PyTorch"])
+        self.refused(1, "schedule", "make", "tawpipe", "-p", 4, "-m", 4, "--node-ranks", 3, says=["give a divisor"])
+        self.refused(1, "schedule", "make", "1f1b", "-p", 4, "-m", 4, "--node-ranks", 2, says=["use tawpipe"])
+        self.refused(1, "schedule", "make", "weipipe-naive", "-p", 4, "-m", 4, says=["weipipe interleaves them"])
+        self.refused(3, "plan", "deepseek-nano", "h100", "--devices", 2, "--global-batch", 8, "--layout",
+                     "schedule=weipipe,pp=2", says=["sends weights from rank to rank", "schedule=1f1b"])
+        self.refused(1, "run", "--schedule", "tawpipe", "-p", 2, "-m", 4, "--costs", "f=0.001,b=0.002", "--backend",
+                     "timed", says=["weights travel", "no backend"])
+        self.refused(1, "schedule", "search", "weipipe", "-p", 2, "-m", 4, says=["cannot be searched"])
 
     def test_offloading_what_lives_longest(self):
         plain = ("simulate", "--schedule", "interleaved", "-p", 4, "-m", 8, "-v", 2, "--costs", "f=1,b=2,x=1")

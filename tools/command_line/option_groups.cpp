@@ -88,6 +88,7 @@ void add_order(CLI::App* app, ScheduleArguments& schedule) {
       ->transform(count_of<int>(1));
   add("--batch", schedule.batch, "pipedream-2bw: micro-batches between optimizer steps (default: -p)")
       ->transform(count_of<int>(1));
+  add("--node-ranks", schedule.node_ranks, "tawpipe: ranks of a node (default: -p)")->transform(count_of<int>(1));
   of(kOfSchedule,
      app->add_flag("--vertical-sync", schedule.vertical_sync, "pipedream: one version of the weights a micro-batch"));
   add("--memory", schedule.memory_ratio,

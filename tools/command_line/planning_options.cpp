@@ -152,12 +152,12 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
   verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                    "a schedule's name or file (.txt, .csv, .json)");
   add_schedule_numbers(verb, arguments->schedule);
-  of(kOfOrder,
-     verb->add_option(
-         "--costs", arguments->costs,
-         "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
-         "UNSHARD, g for REDUCE_GRAD, host=N where the host's memory carries N moves at a time at full speed; lists "
-         "by stage, or by model part, f=1:1:2)"));
+  of(kOfOrder, verb->add_option(
+                   "--costs", arguments->costs,
+                   "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
+                   "UNSHARD, g for REDUCE_GRAD, weights for a message of weights or of their gradients, host=N where "
+                   "the host's memory carries N moves at a time at full speed; lists by stage, or by "
+                   "model part, f=1:1:2)"));
   add_sends(verb, arguments->sends);
   of(kOfOrder, add_burst(verb, arguments->burst_kib));
   add_network(verb, arguments->network);

@@ -105,6 +105,7 @@ struct ScheduleArguments {
   int group = 0;
   int slices = 1;
   int batch = 0;
+  int node_ranks = 0;
   bool vertical_sync = false;
   double memory_ratio = 1;
   std::string checkpoint = "never";   ///< when lowered: never, except_last, always

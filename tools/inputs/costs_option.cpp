@@ -130,12 +130,17 @@ CostsOption parse_costs(std::string_view text) {
   CostsOption option;
   ChunkCosts& chunk = option.chunk;
   std::vector<Seconds> hop{Seconds{0}};
-  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {
-      {"f", &chunk.forward},     {"i", &chunk.input_grad},
-      {"w", &chunk.weight_grad}, {"b", &chunk.backward},
-      {"r", &chunk.recompute},   {"o", &chunk.optimizer},
-      {"x", &chunk.move},        {"u", &chunk.unshard},
-      {"g", &chunk.reduce_grad}, {"c", &hop}};
+  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {{"f", &chunk.forward},
+                                                                           {"i", &chunk.input_grad},
+                                                                           {"w", &chunk.weight_grad},
+                                                                           {"b", &chunk.backward},
+                                                                           {"r", &chunk.recompute},
+                                                                           {"o", &chunk.optimizer},
+                                                                           {"x", &chunk.move},
+                                                                           {"u", &chunk.unshard},
+                                                                           {"g", &chunk.reduce_grad},
+                                                                           {"weights", &chunk.weights},
+                                                                           {"c", &hop}};
   std::map<std::string, std::vector<double>, std::less<>> given;
   for (const std::string_view entry : split(text, ',')) {
     const std::size_t equals = entry.find('=');
@@ -147,9 +152,9 @@ CostsOption parse_costs(std::string_view text) {
       continue;
     }
     if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey && key != kHostKey) {
-      throw SpecError(fmt::format(
-          "--costs: \"{}\" is not known: {}", key,
-          did_you_mean(key, {"f", "i", "w", "b", "r", "o", "x", "u", "g", "c", "unit", "mib", "gb_per_s", "host"})));
+      throw SpecError(fmt::format("--costs: \"{}\" is not known: {}", key,
+                                  did_you_mean(key, {"f", "i", "w", "b", "r", "o", "x", "u", "g", "c", "weights",
+                                                     "unit", "mib", "gb_per_s", "host"})));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
       throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));

@@ -86,11 +86,11 @@ void refuse_numbers(const ScheduleArguments& arguments) {
   const bool given = arguments.ranks != none.ranks || arguments.microbatches != none.microbatches ||
                      arguments.chunks != none.chunks || arguments.group != none.group ||
                      arguments.slices != none.slices || arguments.batch != none.batch || arguments.vertical_sync ||
-                     arguments.memory_ratio != none.memory_ratio;
+                     arguments.node_ranks != none.node_ranks || arguments.memory_ratio != none.memory_ratio;
   if (!given) return;
   throw UsageError(fmt::format(
-      "{} has its own ranks, micro-batches and the like: leave -p, -m, -v, --group, --slices, --batch, --vertical-sync "
-      "and --memory away",
+      "{} has its own ranks, micro-batches and the like: leave -p, -m, -v, --group, --slices, --batch, --node-ranks, "
+      "--vertical-sync and --memory away",
       arguments.name));
 }
 
@@ -131,6 +131,7 @@ ScheduleParameters parameters_of(const ScheduleArguments& arguments, const Chunk
           .group = arguments.group,
           .slices = arguments.slices,
           .batch = arguments.batch,
+          .node_ranks = arguments.node_ranks,
           .vertical_sync = arguments.vertical_sync,
           .memory_ratio = arguments.memory_ratio,
           .costs = costs};
@@ -195,6 +196,8 @@ std::string titled(std::string title, const ScheduleArguments& arguments) {
   if (entry.takes_memory && arguments.memory_ratio == none.memory_ratio) defaults.emplace_back("--memory 1");
   if (entry.takes_batch && arguments.batch == none.batch)
     defaults.push_back(fmt::format("--batch {}", arguments.ranks));
+  if (entry.takes_node_ranks && arguments.node_ranks == none.node_ranks)
+    defaults.push_back(fmt::format("--node-ranks {}", arguments.ranks));
   return defaults.empty() ? title : fmt::format("{} (by default {})", title, fmt::join(defaults, ", "));
 }
 

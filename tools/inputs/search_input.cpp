@@ -195,10 +195,12 @@ std::vector<SearchQuestion> open_questions(const ScheduleVerbArguments& argument
 void refuse_options_of_schedules(const ScheduleArguments& arguments) {
   const ScheduleArguments none;
   const bool given = arguments.group != none.group || arguments.slices != none.slices ||
-                     arguments.batch != none.batch || arguments.vertical_sync || arguments.lenient;
+                     arguments.batch != none.batch || arguments.node_ranks != none.node_ranks ||
+                     arguments.vertical_sync || arguments.lenient;
   if (!given) return;
   throw UsageError(
-      "--group, --slices, --batch, --vertical-sync and --lenient are of a schedule: give one, or leave them away");
+      "--group, --slices, --batch, --node-ranks, --vertical-sync and --lenient are of a schedule: give one, or leave "
+      "them away");
 }
 
 /// ZB-auto is what the search itself makes on a chain.

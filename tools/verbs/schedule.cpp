@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/cost_table.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
@@ -12,6 +13,7 @@
 #include "schedules/rules/rules.h"
 #include "schedules/rules/validate.h"
 #include "schedules/search/certificate.h"
+#include "schedules/weight_traffic.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_file.h"
 #include "tools/inputs/file_kinds.h"
@@ -112,6 +114,31 @@ std::vector<std::string> faults_by(const std::string& file, const Schedule& sche
   return certificate_faults(certificate, schedule);
 }
 
+/// Returns [rank] what weight_traffic counts, or null where no weights travel.
+ordered_json weight_traffic_json(const Schedule& schedule) {
+  if (!weights_travel(schedule)) return nullptr;
+  ordered_json ranks = ordered_json::array();
+  for (const WeightTraffic& rank : weight_traffic(schedule)) {
+    ranks.push_back(
+        {{"weights_sent", rank.weights}, {"gradients_sent", rank.gradients}, {"most_weights_held", rank.most_held}});
+  }
+  return ranks;
+}
+
+/// Says how many parts' weights and gradients each rank sends, and holds, where weights travel.
+void print_weight_traffic(const Schedule& schedule) {
+  if (!weights_travel(schedule)) return;
+  const std::vector<WeightTraffic> ranks = weight_traffic(schedule);
+  const auto by_rank = [&ranks](int WeightTraffic::*number) {
+    std::vector<int> numbers;
+    for (const WeightTraffic& rank : ranks) numbers.push_back(rank.*number);
+    return fmt::format("{}", fmt::join(numbers, " "));
+  };
+  print_text(fmt::format(
+      "by rank, in model parts: weights sent {}; gradients sent {}; most weights of others held {}\n",
+      by_rank(&WeightTraffic::weights), by_rank(&WeightTraffic::gradients), by_rank(&WeightTraffic::most_held)));
+}
+
 }  // namespace
 
 int schedule_list_verb(const ScheduleVerbArguments& arguments) {
@@ -196,11 +223,13 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
     print_answer(json_answer(ordered_json{{"file", path},
                                           {"valid", violations.empty()},
                                           {"violations", violations_json(violations)},
-                                          {"certificate_faults", verified ? ordered_json(faults) : nullptr}}));
+                                          {"certificate_faults", verified ? ordered_json(faults) : nullptr},
+                                          {"weight_traffic", weight_traffic_json(schedule)}}));
   } else if (violations.empty()) {
     print_text(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n",
                            titled(path, arguments.schedule), schedule.ranks.size(), schedule.stages.size(),
                            schedule.microbatches, action_count(schedule)));
+    print_weight_traffic(schedule);
     for (const std::string& fault : faults) print_text(fmt::format("{}: {}\n", arguments.certificate, fault));
     if (faults.empty() && !arguments.certificate.empty()) {
       print_text(fmt::format("{}: its time and its bound are those of its costs\n", arguments.certificate));

@@ -33,6 +33,10 @@ constexpr std::array<std::string_view, kOpCount> kColors = {"rail_response",    
                                                             "grey",
                                                             "thread_state_iowait",  // UNSHARD, RESHARD, REDUCE_GRAD
                                                             "terrible",             // OPTIMIZER_STEP, red
+                                                            "thread_state_runnable",
+                                                            "thread_state_runnable",
+                                                            "thread_state_runnable",
+                                                            "thread_state_runnable",  // messages of weights
                                                             "yellow",
                                                             "yellow",
                                                             "yellow",

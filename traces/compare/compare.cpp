@@ -127,7 +127,8 @@ class CauseCollector {
 
   static ErrorCause cause_of(const Action& action) {
     if (is_compute(action.op)) return {.kind = ErrorCause::Kind::kOperation, .op = action.op, .stage = action.stage};
-    if (is_message(action.op)) return {.kind = ErrorCause::Kind::kTransfer, .op = action.op};
+    if (is_message(action.op) || is_weight_message(action.op))
+      return {.kind = ErrorCause::Kind::kTransfer, .op = action.op};
     return {.kind = ErrorCause::Kind::kCollective, .op = action.op};
   }
 

@@ -31,8 +31,8 @@ class PathFinder {
   std::vector<CriticalStep> find() {
     std::vector<CriticalStep> path;
     std::size_t before = meetings_.size();  // causes of a meeting happened before it, be it at the same moment
-    const auto last = std::ranges::max_element(times_.end);
-    std::optional<Way> way = Way{.from = static_cast<std::int32_t>(last - times_.end.begin()), .until = *last};
+    const std::int32_t last = last_to_end(lowered_, times_.end);
+    std::optional<Way> way = Way{.from = last, .until = times_.end[static_cast<std::size_t>(last)]};
     while (way) {
       path.push_back(step_of(way->from));
       if (const NumberedMeeting* met = last_meeting(*way, before)) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "schedules/dependencies/action_table.h"
+#include "schedules/dependencies/weight_messages.h"
 #include "simulator/engine/action_costs.h"
 
 namespace plumb { inline namespace simulator {
@@ -11,7 +12,7 @@ namespace {
 
 EventKind kind_of(Op op) {
   if (is_compute(op)) return EventKind::kCompute;
-  if (is_send(op)) return EventKind::kMessage;
+  if (is_send(op) || sends_weights(op)) return EventKind::kMessage;
   return is_collective(op) ? EventKind::kCollective : EventKind::kBeside;
 }
 
@@ -83,6 +84,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
   program.rate.reserve(actions);
   program.arrival.reserve(actions);
 
+  const WeightMessages weights = weight_messages(lowered);
   std::map<std::pair<Op, int>, const CollectiveFlow*> flows;
   for (const CollectiveFlow& flow : network.collectives) flows.emplace(std::pair(flow.op, flow.stage), &flow);
   std::vector<double> activation_rates;
@@ -103,7 +105,11 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
       SimTime latency{0};
       double rate = 0;
       std::int32_t arrival = ActionTable::kNone;
-      if (kind == EventKind::kMessage) {
+      if (sends_weights(action.op)) {
+        alone = duration_of(converted, action);
+        latency = weight_latency(converted, action);
+        arrival = weights.partner[id];
+      } else if (kind == EventKind::kMessage) {
         const TransferCost& cost = transfer_of(converted, action);
         const bool forward = action.op == Op::kSendActivation;
         alone = cost.occupied;

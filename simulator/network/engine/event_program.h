@@ -33,7 +33,7 @@ struct EventProgram {
   std::vector<EventKind> kind;
   std::vector<std::int32_t> lead;  ///< first of an overlapped pair or of a sum over copies; otherwise itself
   std::vector<std::int32_t> rank;  ///< pipeline rank
-  /// For a message, bytes / bandwidth; for a pair, the time of both; for a sum, the longest.
+  /// For a message, its time on the channel; for a pair, the time of both; for a sum, the longest.
   std::vector<SimTime> alone;
   std::vector<SimTime> latency;       ///< from the end of `alone` to delivery
   std::vector<double> rate;           ///< bytes/s alone; 0 where it moves nothing

@@ -101,8 +101,10 @@ int compare(const Schedule& schedule, const CostTable& costs, const NetworkSpec&
   }
   check({.lengthens = [](Op op, const Segment& segment, int) { return is_inner_segment(op, segment); }},
         s.group_collectives);
-  check({.lengthens = [](Op op, const Segment&, int) { return op == Op::kUnshard; }}, s.unshard);
-  check({.lengthens = [](Op op, const Segment&, int) { return op == Op::kReduceGrad; }}, s.reduction);
+  check({.lengthens = [](Op op, const Segment&, int) { return op == Op::kUnshard || op == Op::kSendWeights; }},
+        s.unshard);
+  check({.lengthens = [](Op op, const Segment&, int) { return op == Op::kReduceGrad || op == Op::kSendWeightGrad; }},
+        s.reduction);
   check({.lengthens = [](Op op, const Segment&, int) { return is_move(op); }}, s.moves);
   check({.latency = true}, s.latency);
   check({.bandwidth = true}, s.bandwidth);

@@ -55,7 +55,7 @@ struct Sample {
 std::vector<Sample> samples(int ranks, int microbatches, std::optional<Checkpoint> only = {}) {
   std::vector<Sample> found;
   for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.divides_layers) continue;  // no backend exchanges them
+    if (!entry.unpriced.empty()) continue;  // no backend exchanges them
     ScheduleParameters parameters{.ranks = ranks, .microbatches = microbatches};
     if (entry.takes_chunks) parameters.chunks = 2;
     if (entry.takes_slices) parameters.slices = 2;

@@ -38,7 +38,7 @@ const std::vector<CatalogueEntry>& synchronous_entries() {
   static const std::vector<CatalogueEntry> kSchedules = [] {
     std::vector<CatalogueEntry> all;
     for (const CatalogueEntry& entry : catalogue()) {
-      if (entry.name == "forward-only" || entry.divides_layers) continue;
+      if (entry.name == "forward-only" || !entry.unpriced.empty()) continue;
       const ScheduleParameters shape{.ranks = 2, .microbatches = kLayoutMicrobatches, .chunks = entry.chunks};
       if (!is_asynchronous(make_schedule(entry.name, shape))) all.push_back(entry);
     }

@@ -27,7 +27,7 @@ bool has_copied_stages(const Schedule& schedule) {
 std::vector<Schedule> synchronous_schedules() {
   std::vector<Schedule> schedules;
   for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.name == "forward-only" || entry.divides_layers) continue;
+    if (entry.name == "forward-only" || !entry.unpriced.empty()) continue;
     Schedule schedule = make_schedule(entry.name, {.ranks = 4,
                                                    .microbatches = 8,
                                                    .chunks = entry.takes_chunks ? 2 : entry.chunks,

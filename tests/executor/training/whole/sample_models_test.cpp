@@ -13,7 +13,7 @@ constexpr int kSampleMicrobatches = 4;
 std::vector<Schedule> two_rank_schedules() {
   std::vector<Schedule> all;
   for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.name == "forward-only" || entry.takes_slices || entry.divides_layers) continue;
+    if (entry.name == "forward-only" || entry.takes_slices || !entry.unpriced.empty()) continue;
     const int chunks = entry.takes_chunks ? 2 : entry.chunks;
     Schedule schedule = make_schedule(entry.name, {.ranks = 2, .microbatches = kSampleMicrobatches, .chunks = chunks});
     if (!is_asynchronous(schedule)) all.push_back(std::move(schedule));

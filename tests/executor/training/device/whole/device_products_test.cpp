@@ -99,7 +99,7 @@ const std::vector<CatalogueEntry>& trained_entries() {
   static const std::vector<CatalogueEntry> kSchedules = [] {
     std::vector<CatalogueEntry> all;
     for (const CatalogueEntry& entry : catalogue())
-      if (entry.name != "forward-only" && !entry.divides_layers) all.push_back(entry);
+      if (entry.name != "forward-only" && entry.unpriced.empty()) all.push_back(entry);
     return all;
   }();
   return kSchedules;
