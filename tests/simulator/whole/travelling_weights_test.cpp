@@ -56,9 +56,9 @@ TEST_SUITE("unit") {
       CHECK(copy[1].start == 4 * kSecond);           // 1F1
       CHECK(owner[2].start == 3 * kSecond + later);  // the second 0SEND_WEIGHTS1
       CHECK(owner[2].end == 7 * kSecond + later);
-      CHECK(copy[4].start == 7 * kSecond + later);                 // 1B1
-      CHECK(copy[6].start == 11 * kSecond + later);  // 1RESHARD
-      CHECK(owner[5].start == 15 * kSecond + later);               // 0OPTIMIZER_STEP
+      CHECK(copy[4].start == 7 * kSecond + later);    // 1B1
+      CHECK(copy[6].start == 11 * kSecond + later);   // 1RESHARD
+      CHECK(owner[5].start == 15 * kSecond + later);  // 0OPTIMIZER_STEP
       CHECK(result.makespan == 15 * kSecond + later);
     }
   }
