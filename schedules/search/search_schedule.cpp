@@ -15,7 +15,7 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr int kLargestExact = 48;                // stages times micro-batches; more are hardly ever settled
+constexpr int kLargestExact = 48;                // more slices on all stages are hardly ever settled
 constexpr double kTimedActionsAComparison = 25;  // they take as long as one of partial orders of a rank alone
 constexpr double kTimedActionsANode = 250;       // they take as long as a partial order of the exhaustive search
 
@@ -49,8 +49,7 @@ class ScheduleSearch {
     if (is_chain(question_)) list();
     if (!is_chain(question_)) list_by_caps();
     bound_by_ranks();
-    const auto stages = static_cast<int>(question_.frame.stages.size());
-    if (is_searchable_exactly(question_) && stages * question_.frame.microbatches <= kLargestExact) settle();
+    if (is_searchable_exactly(question_) && size() <= kLargestExact) settle();
     fit();
     Schedule schedule = std::move(best_.schedule);
     schedule.name = question_.frame.name;
@@ -60,6 +59,11 @@ class ScheduleSearch {
  private:
   bool is_stopped() const { return effort_.is_stopped && effort_.is_stopped(); }
   bool is_over() const { return best_.time <= bound_.time || is_stopped(); }
+
+  /// Returns how many slices of micro-batches pass all of the stages.
+  int size() const {
+    return static_cast<int>(question_.frame.stages.size()) * question_.frame.microbatches * question_.slices;
+  }
 
   void keep_better(const Schedule& order, std::int64_t time) {
     if (time >= best_.time) return;

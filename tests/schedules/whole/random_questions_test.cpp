@@ -184,6 +184,31 @@ TEST_CASE("no bound is above the optimum of a few stages on a loop or a V, and a
   CHECK(settled >= kQuestions / 2);
 }
 
+TEST_CASE("no bound is above the optimum of a few slices, and a search that settles is the optimum") {
+  std::mt19937_64 random(8);
+  int settled = 0, equal = 0;
+  constexpr int kQuestions = 120;
+  for (int k = 0; k < kQuestions; ++k) {
+    const OrderQuestion question = random_question(random, {.placement = k % 4 == 3 ? "loop" : "chain",
+                                                            .ranks = 2 + k % 3 / 2,
+                                                            .microbatches = 1 + static_cast<int>(random() % 2),
+                                                            .slices = 2 + k % 2,
+                                                            .slower_back = k % 3 == 0});
+    const ExactOrder exact = exact_order(question, std::numeric_limits<std::int64_t>::max(), {.most_nodes = 20'000});
+    if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
+    ++settled;
+    CAPTURE(k);
+    CHECK(best_bound(question).time <= exact.time);
+    if (std::max(best_bound(question).time, best_alone(question, 2 * exact.time)) == exact.time) ++equal;
+    CHECK(best_alone(question, 2 * exact.time) <= exact.time);
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 5e6}).value();
+    CHECK(found.time == exact.time);
+    CHECK(found.bound.time == exact.time);
+  }
+  MESSAGE("settled ", settled, " of ", kQuestions, ", bound equal to the optimum in ", equal);
+  CHECK(settled >= kQuestions / 2);
+}
+
 TEST_CASE("a search is never worse than the catalogue within its memory, and halves the gap of what is far off") {
   std::mt19937_64 random(3);
   std::vector<double> far_off;
