@@ -10,6 +10,7 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/search/exact_order.h"
+#include "schedules/search/order_program.h"
 #include "schedules/synthesis/local_search.h"
 #include "schedules/time.h"
 
@@ -98,6 +99,22 @@ LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& sta
   return exhaustive_bound(exact.time);
 }
 
+/// Returns what is wrong with a bound that a solver proved, as far as another one says: an order below it, or nothing.
+std::string program_fault(const OrderQuestion& question, const Certificate& certificate, const IntegerSolver& solver) {
+  const std::int64_t stated = certificate.bound.time;
+  if (!is_programmable(question)) return "its bound is by an integer program, and its schedule is too large for one";
+  if (stated > certificate.time) return fmt::format("its own schedule is below the bound of {} ps", stated);
+  if (!solver) {
+    return "its bound is the word of a solver of integer programs, and none is here to be asked again: install CBC "
+           "(coinor-cbc) or HiGHS";
+  }
+  const SolvedOrder below = solved_order(question, stated, solver);
+  if (below.bound >= stated) return {};
+  return below.schedule.ranks.empty()
+             ? fmt::format("its bound of {} ps is the word of a solver, and the one here does not say so", stated)
+             : fmt::format("an order takes {} ps, below the bound of {} ps", below.time, stated);
+}
+
 }  // namespace
 
 Certificate certificate_of(const OrderQuestion& question, const FoundSchedule& found) {
@@ -153,7 +170,8 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   return certificate;
 }
 
-std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule) {
+std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule,
+                                            const IntegerSolver& solver) {
   if (std::string fault = wrong_lengths(certificate, schedule); !fault.empty()) return {std::move(fault)};
   OrderQuestion question{.frame = schedule,
                          .ranks = static_cast<int>(schedule.ranks.size()),
@@ -167,6 +185,10 @@ std::vector<std::string> certificate_faults(const Certificate& certificate, cons
   if (!fits_memory(question, schedule)) faults.emplace_back("the schedule holds more than the memory that it states");
   if (const std::int64_t time = order_time(schedule, question); time != certificate.time) {
     faults.push_back(fmt::format("the schedule takes {} ps, and not the {} ps that it states", time, certificate.time));
+  }
+  if (is_program_bound(certificate.bound)) {
+    if (std::string fault = program_fault(question, certificate, solver); !fault.empty()) faults.push_back(fault);
+    return faults;
   }
   const LowerBound bound = recomputed_bound(question, certificate.bound, certificate.time);
   if (bound != certificate.bound) {

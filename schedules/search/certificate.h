@@ -40,7 +40,9 @@ Certificate parse_certificate(std::string_view text, const std::string& file);
 
 /// Returns what a certificate says wrongly of a schedule, a sentence each: costs or memory of other stages,
 /// more memory than its limit, another time, or a bound that its costs do not give. A bound by an
-/// exhaustive search, of all ranks or of one, is searched again.
-std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule);
+/// exhaustive search, of all ranks or of one, is searched again. One that a solver of integer programs proved is the
+/// solver's word alone: the given one is asked again, and without it such a bound is a fault.
+std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule,
+                                            const IntegerSolver& solver = {});
 
 }}  // namespace plumb::schedules

@@ -7,6 +7,7 @@
 #include "schedules/bounds/rank_alone.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/exact_order.h"
+#include "schedules/search/order_program.h"
 #include "schedules/synthesis/fit_to_costs.h"
 #include "schedules/synthesis/listed_chain.h"
 #include "schedules/synthesis/listed_placement.h"
@@ -51,6 +52,7 @@ class ScheduleSearch {
     bound_by_ranks();
     if (is_searchable_exactly(question_) && size() <= kLargestExact) settle();
     fit();
+    solve();
     Schedule schedule = std::move(best_.schedule);
     schedule.name = question_.frame.name;
     return FoundSchedule{.schedule = std::move(schedule), .time = best_.time, .bound = bound_};
@@ -133,6 +135,14 @@ class ScheduleSearch {
     keep_better(fitted.schedule, fitted.time);
   }
 
+  /// Asks the solver for the orders that are shorter.
+  void solve() {
+    if (!effort_.solver || is_over() || !is_programmable(question_)) return;
+    const SolvedOrder solved = solved_order(question_, best_.time, effort_.solver);
+    if (!solved.schedule.ranks.empty()) keep_better(solved.schedule, solved.time);
+    if (solved.bound > bound_.time) bound_ = program_bound(std::min(solved.bound, best_.time), solved.solver);
+  }
+
   OrderQuestion question_;
   const SearchEffort& effort_;
   LowerBound bound_;
@@ -147,6 +157,10 @@ LowerBound exhaustive_bound(std::int64_t time) {
           .reason = "an exhaustive search",
           .terms = {
               {.what = "which no order takes less than, as far as micro-batches ascend on every stage", .time = time}}};
+}
+
+bool is_of_ascending_orders(const LowerBound& bound) {
+  return is_program_bound(bound) || bound.reason == exhaustive_bound(bound.time).reason;
 }
 
 std::optional<FoundSchedule> search_schedule(const OrderQuestion& question, const SearchEffort& effort,
