@@ -28,7 +28,7 @@ ordered_json memory_json(const ActivationMemory& memory) {
           {"max_bytes", memory.max_bytes}};
 }
 
-ordered_json busy_json(const std::vector<std::int64_t>& times) {
+ordered_json times_json(const std::vector<std::int64_t>& times) {
   return times.empty() ? ordered_json(nullptr) : ordered_json(times);
 }
 
@@ -77,6 +77,9 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
   if (costs.has_busy_links()) {
     faults.push_back(wrong_length("busy hops", costs.hop_busy.activation.size(), stages));
     faults.push_back(wrong_length("gradients' busy hops", costs.hop_busy.gradient.size(), stages));
+  }
+  for (const std::vector<std::int64_t>* of : {&costs.pairs.input_grad, &costs.pairs.backward}) {
+    if (!of->empty()) faults.push_back(wrong_length("pairs' costs", of->size(), stages * stages));
   }
   if (!memory.max_bytes.empty()) {
     faults.push_back(wrong_length("activation bytes", memory.activation_bytes.size(), stages));
@@ -140,8 +143,10 @@ std::string certificate_text(const Certificate& certificate) {
          {"weight_grad", costs.weight_grad},
          {"hop", costs.hop.activation},
          {"gradient_hop", costs.hop.gradient},
-         {"hop_busy", busy_json(costs.hop_busy.activation)},
-         {"gradient_hop_busy", busy_json(costs.hop_busy.gradient)}}},
+         {"hop_busy", times_json(costs.hop_busy.activation)},
+         {"gradient_hop_busy", times_json(costs.hop_busy.gradient)},
+         {"pair_input_grad", times_json(costs.pairs.input_grad)},
+         {"pair_backward", times_json(costs.pairs.backward)}}},
        {"memory", memory_json(certificate.memory)},
        {"time_ps", certificate.time},
        {"bound", {{"time_ps", certificate.bound.time}, {"reason", certificate.bound.reason}, {"terms", terms}}}}));
@@ -162,6 +167,8 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   if (costs.has("gradient_hop")) certificate.costs.hop.gradient = counts(costs, "gradient_hop");
   if (costs.has("hop_busy")) certificate.costs.hop_busy = both_ways(counts(costs, "hop_busy"));
   if (costs.has("gradient_hop_busy")) certificate.costs.hop_busy.gradient = counts(costs, "gradient_hop_busy");
+  if (costs.has("pair_input_grad")) certificate.costs.pairs.input_grad = counts(costs, "pair_input_grad");
+  if (costs.has("pair_backward")) certificate.costs.pairs.backward = counts(costs, "pair_backward");
   costs.finish();
   if (object.has("memory")) certificate.memory = memory_from(object.object("memory"));
   certificate.time = object.non_negative_integer("time_ps", kLatestMoment.count());

@@ -325,15 +325,16 @@ class BranchAndBound {
 }  // namespace
 
 bool is_searchable_exactly(const OrderQuestion& question) {
-  return !question.costs.has_busy_links() &&
+  return !question.costs.has_busy_links() && !question.costs.has_pairs() &&
          std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
 }
 
 ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort) {
   if (!is_searchable_exactly(question)) {
-    throw ScheduleError(fmt::format(
-        "{} has several lanes, or messages that wait for each other: an exhaustive search knows neither of them",
-        question.frame.name));
+    throw ScheduleError(
+        fmt::format("{} has several lanes, pairs that overlap, or messages that wait for each other: an exhaustive "
+                    "search knows none of them",
+                    question.frame.name));
   }
   return BranchAndBound(question, most_time, effort).run();
 }

@@ -21,8 +21,8 @@ struct ExactEffort {
   std::function<bool()> is_stopped;  ///< ends the search early where it gives true; may be empty
 };
 
-/// True if all micro-batches take one way through the stages (no copies in other directions), and no message waits for
-/// another.
+/// True if all micro-batches take one way through the stages (no copies in other directions), no overlapped pair takes
+/// less time than its two actions, and no message waits for another.
 bool is_searchable_exactly(const OrderQuestion& question);
 
 /// Returns the shortest order below `most_time`, or none, as far as the effort goes. Partial orders are

@@ -1,6 +1,6 @@
 #pragma once
-// What a solver of integer programs (CBC, HiGHS, GLPK) is asked and answers: a program in CPLEX's LP form, and the file
-// of its solution, which has lines with the name of a variable and its value.
+// A solver of integer programs (CBC, HiGHS, GLPK) is asked with a program in CPLEX's LP form. It answers with the file of
+// its solution, which has lines with the name of a variable and its value.
 
 #include <functional>
 #include <optional>

@@ -45,7 +45,7 @@ struct Wait {
   std::int64_t gap = 0;
 };
 
-/// Whether one action runs before another of its rank: a number that is known, or a variable or one less it.
+/// It says whether one action runs before another of its rank: a number that is known, or a variable or one less it.
 struct Before {
   bool known = false;  ///< what it is where there is no variable
   std::optional<std::size_t> variable;
@@ -314,7 +314,7 @@ class OrderProgram {
         if (of.rank == actions_[a].rank) divisor = std::gcd(divisor, bytes_added(question_.memory, of.action));
       }
       const std::int64_t unit = std::max({divisor, rounded_up(most, kMostMemoryUnits), std::int64_t{1}});
-      // What is taken is rounded down, and what is given back is rounded up.
+      // Bytes that are taken are rounded down, and those that are given back are rounded up.
       const auto units_added = [&](std::size_t b) {
         const std::int64_t bytes = bytes_added(question_.memory, actions_[b].action);
         return bytes >= 0 ? bytes / unit : -rounded_up(-bytes, unit);
@@ -369,7 +369,7 @@ void require_programmable(const OrderQuestion& question) {
 std::optional<std::int64_t> time_of(const Schedule& order, const OrderQuestion& question) {
   if (!fits_memory(question, order)) return std::nullopt;
   const OrderGraph graph(order, question);
-  const std::int64_t time = TimedOrder(graph).time(graph.listed);
+  const std::int64_t time = TimedOrder(graph).time();
   return time == TimedOrder::kDeadlock ? std::nullopt : std::optional(time);
 }
 

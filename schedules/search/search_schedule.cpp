@@ -12,6 +12,7 @@
 #include "schedules/synthesis/listed_chain.h"
 #include "schedules/synthesis/listed_placement.h"
 #include "schedules/synthesis/local_search.h"
+#include "schedules/synthesis/paired_order.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -73,9 +74,15 @@ class ScheduleSearch {
     if (effort_.progress) effort_.progress(best_.time, bound_.time);
   }
 
+  /// Adds an order, and it with all pairs that make it shorter.
   void consider(Schedule order) {
     if (!fits_memory(question_, order)) return;
     keep_better(order, order_time(order, question_));
+    if (question_.costs.has_pairs()) {
+      Schedule paired = paired_order(order, question_);
+      keep_better(paired, order_time(paired, question_));
+      orders_.push_back(std::move(paired));
+    }
     orders_.push_back(std::move(order));
   }
 

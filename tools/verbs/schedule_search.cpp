@@ -139,7 +139,7 @@ std::string certificate_sentence(const SearchAnswer& answer, const ScheduleVerbA
   const LowerBound& bound = answer.found.bound;
   const std::string_view among =
       by_span && is_of_ascending_orders(bound) ? "whose micro-batches ascend on every stage " : "";
-  const std::string_view apart = answer.asked.pairs_gain ? "without overlapped pairs " : "";
+  const std::string_view apart = answer.asked.pairs_gain ? "without other pairs than of a forward and a backward " : "";
   const std::string_view placed = arguments.schedule.name.empty() ? "of its placement " : "";
   return time.count() == bound.time
              ? fmt::format("proved optimal: no order {}{}within its memory {}has a shorter {}", placed, apart, among,
@@ -167,7 +167,10 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   const SearchEffort effort = effort_of(arguments, signals);
   std::vector<SearchQuestion> questions = search_questions(arguments, costs);
   if (std::ranges::any_of(questions, &SearchQuestion::pairs_gain)) {
-    print_note("plumb: pairs that overlap come apart in a search: an order with them may take less than its bound");
+    print_note(
+        "plumb: pairs of other actions than a forward and a backward come apart in a search: an order with them may "
+        "take "
+        "less than its bound");
   }
   if (effort.solver &&
       std::ranges::none_of(questions, [](const SearchQuestion& asked) { return is_programmable(asked.question); })) {

@@ -9,6 +9,7 @@
 #include "schedules/error.h"
 #include "schedules/rules/validate.h"
 #include "schedules/search/catalogue_orders.h"
+#include "schedules/search/search_schedule.h"
 #include "schedules/synthesis/local_search.h"
 #include "tests/schedules/order_questions.h"
 #include "tests/schedules/random_questions.h"
@@ -97,13 +98,29 @@ class EveryOrder {
   /// Tries all lists of a rank and of those behind it.
   void choose(std::size_t rank) {
     if (rank == lists_.size()) {
-      if (validate(order_).empty()) shortest_ = std::min(shortest_, order_time(order_, question_));
+      pair(0, 0);
       return;
     }
     for (const std::vector<Action>& list : lists_[rank]) {
       order_.ranks[rank] = list;
       choose(rank + 1);
     }
+  }
+
+  /// Tries the order with all ways to join neighbours, from a position of a rank on, to pairs that take less time.
+  void pair(std::size_t rank, std::size_t from) {
+    for (; rank < order_.ranks.size(); ++rank, from = 0) {
+      std::vector<Action>& list = order_.ranks[rank];
+      for (std::size_t i = from; i + 1 < list.size() && question_.costs.has_pairs(); ++i) {
+        const Action& backward = list[i + 1];
+        if (list[i].op != Op::kForward || !gives_input_gradient(backward.op) || list[i].stage == backward.stage)
+          continue;
+        list[i].overlaps_next = true;
+        pair(rank, i + 2);
+        list[i].overlaps_next = false;
+      }
+    }
+    if (validate(order_).empty()) shortest_ = std::min(shortest_, order_time(order_, question_));
   }
 
   const OrderQuestion& question_;
@@ -176,6 +193,41 @@ TEST_CASE("no order in which micro-batches change places is shorter, and none wh
     CAPTURE(k);
     CHECK(exact_order(question, kAny).time == EveryOrder(question, EveryOrder::Microbatches::kAny).shortest());
   }
+}
+
+TEST_CASE("no bound is above the shortest of all orders with pairs, and no search is below it") {
+  std::mt19937_64 random(16);
+  int shorter = 0;
+  for (int k = 0; k < 8; ++k) {
+    const bool is_alone = k % 4 != 0;
+    OrderQuestion question = random_question(random, {.placement = k % 8 == 0 ? "v" : "loop",
+                                                      .ranks = is_alone ? 1 : 2,
+                                                      .microbatches = is_alone ? 3 : 2,
+                                                      .pairs = true});
+    const std::size_t stages = question.frame.stages.size();
+    question.costs.pairs.input_grad = {};
+    question.whole_backwards = true;
+    std::ranges::fill(question.costs.weight_grad, 0);
+    for (std::size_t pair = 0; pair < stages * stages; ++pair) {
+      question.costs.pairs.backward[pair] =
+          std::max(question.costs.forward[pair / stages], question.costs.input_grad[pair % stages]);
+      if (pair / stages == pair % stages) {
+        question.costs.pairs.backward[pair] =
+            question.costs.forward[pair / stages] + question.costs.input_grad[pair % stages];
+      }
+    }
+    question.memory.max_bytes.assign(static_cast<std::size_t>(question.ranks), 30 + 10 * (k % 3));
+    OrderQuestion apart = question;
+    apart.costs.pairs = {};
+    const std::int64_t shortest = EveryOrder(question).shortest();
+    CAPTURE(k);
+    CHECK(best_bound(question).time <= shortest);
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 1e6}).value();
+    CHECK(found.bound.time <= shortest);
+    CHECK(found.time >= shortest);
+    if (shortest < EveryOrder(apart).shortest()) ++shorter;
+  }
+  CHECK(shorter >= 3);
 }
 
 TEST_CASE("with whole backwards and 1F1B's memory, 1F1B's time is proved the shortest") {

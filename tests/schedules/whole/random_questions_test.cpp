@@ -269,6 +269,47 @@ TEST_CASE("with sequences in slices a search is never worse than the catalogue, 
   CHECK(median(gaps) <= median(gaps_before));
 }
 
+TEST_CASE("where pairs overlap, a search is never worse than a schedule with or without them, nor below its bound") {
+  std::mt19937_64 random(9);
+  int proved = 0, asked = 0, with_pairs = 0;
+  std::vector<double> gaps_apart, gaps;
+  constexpr std::array kOfSeveralStages = {"v", "loop", "wave", "bidirectional", "bidirectional"};
+  for (int k = 0; k < 100; ++k) {
+    QuestionSize size{.placement = kOfSeveralStages[static_cast<std::size_t>(k) % kOfSeveralStages.size()],
+                      .ranks = 2 * (1 + static_cast<int>(random() % 2)),
+                      .microbatches = 2 + static_cast<int>(random() % 8),
+                      .pairs = true};
+    size.busy_links = k % 7 == 0;
+    const OrderQuestion question = random_question(random, size);
+    const std::vector<Schedule> orders = known_orders(question);
+    if (orders.empty()) continue;
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 1e6}).value();
+    CAPTURE(k);
+    std::int64_t best_known = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : orders) {
+      const std::int64_t time = order_time(order, question);
+      CHECK(found.time <= time);
+      CHECK(best_bound(question).time <= time);
+      best_known = std::min(best_known, time);
+    }
+    CHECK(found.time >= found.bound.time);
+    CHECK(order_time(found.schedule, question) == found.time);
+    CHECK(validate(found.schedule).empty());
+    CHECK(fits_memory(question, found.schedule));
+    ++asked;
+    proved += found.time == found.bound.time ? 1 : 0;
+    with_pairs += std::ranges::any_of(found.schedule.ranks, [](const std::vector<Action>& list) {
+      return std::ranges::any_of(list, &Action::overlaps_next);
+    });
+    gaps.push_back(gap(found.time, found.bound));
+    gaps_apart.push_back(gap(best_known, found.bound));
+  }
+  MESSAGE(with_pairs, " of ", asked, " are found with pairs, and ", proved, " are proved optimal; the median gap is ",
+          median(gaps_apart), " of the best that is known, and ", median(gaps), " of what is found");
+  CHECK(with_pairs >= asked / 4);
+  CHECK(median(gaps) < median(gaps_apart));
+}
+
 TEST_CASE("where links carry one message at a time, a search is never worse than the catalogue, nor below its bound") {
   std::mt19937_64 random(5);
   int proved = 0, of_links = 0;
