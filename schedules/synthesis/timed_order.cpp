@@ -11,8 +11,9 @@ TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph), messages_(graph
   causes_.resize(graph.actions.size());
 }
 
+// The local search is a quarter slower where this is a call.
 template <std::size_t kCount>
-bool TimedOrder::run(std::span<const std::int32_t, kCount> together, std::int32_t cause) {
+[[gnu::always_inline]] inline bool TimedOrder::run(std::span<const std::int32_t, kCount> together, std::int32_t cause) {
   std::int64_t start = cause == OrderGraph::kNone ? 0 : ends_[cause];
   for (const std::int32_t id : together) {
     const auto& [own, neighbor, slice] = graph_.inputs[id];
