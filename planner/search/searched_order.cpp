@@ -31,6 +31,7 @@ PlanQuestion question_of_plan(const Plan& plan, Objective objective, Backwards b
   asked.start = searchable_order(order, question);
   asked.table = cost_table(price_layout(pricing, plan.layout, asked.start));
   question.costs = order_costs(asked.table, order.stages, question.whole_backwards);
+  asked.start = searchable_order(order, question);  // with the pairs that its costs gain by
   for (const StageCosts& stage : asked.table.stages) {
     const std::int64_t bytes = stage.memory.forward_bytes;
     question.memory.activation_bytes.push_back(bytes);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -28,19 +27,6 @@ std::optional<std::pair<std::size_t, std::size_t>> named_choice(const std::strin
   const auto [last, other] = std::from_chars(middle + 1, end, choice);
   if (other != std::errc{} || last != end) return std::nullopt;
   return std::pair{variable, choice};
-}
-
-/// Appends one term, a line each, since solvers bound the length of a line.
-void add_term(std::string& text, double factor, const std::string& name) {
-  text += fmt::format(" {} {:.17g} {}\n", factor < 0 ? "-" : "+", std::abs(factor), name);
-}
-
-/// Returns true if a solution is proved optimal. CBC's begins with its status ("Stopped on time" otherwise), HiGHS's with
-/// "Model status" and it ("Time limit reached" otherwise), and GLPK's has it as "INTEGER OPTIMAL" ("INTEGER NON-OPTIMAL"
-/// otherwise).
-bool says_optimal(std::string_view solution) {
-  return solution.starts_with("Optimal") || solution.starts_with("Model status\nOptimal") ||
-         solution.find("INTEGER OPTIMAL") != std::string_view::npos;
 }
 
 /// Choices that are not allowed cost infinity, which a program does not know.
@@ -90,41 +76,17 @@ std::string integer_program(const AssignmentProblem& problem) {
 
 std::optional<std::vector<int>> choices_in(const AssignmentProblem& problem, std::string_view text) {
   std::vector<int> choices(problem.costs.size(), -1);
-  std::istringstream words{std::string(text)};
-  std::optional<std::pair<std::size_t, std::size_t>> named;
-  for (std::string word; words >> word;) {
-    if (const auto found = named_choice(word)) {
-      named = found;
-      continue;
-    }
-    double value = 0;
-    const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (!named || fault != std::errc{} || end != word.data() + word.size()) continue;
-    constexpr double kHalf = 0.5;
+  constexpr double kHalf = 0.5;
+  for (const auto& [name, value] : values_in(text)) {
+    const auto named = named_choice(name);
+    if (!named || value <= kHalf) continue;
     const auto [variable, choice] = *named;
-    const bool known = variable < choices.size() && choice < problem.costs[variable].size();
-    if (known && value > kHalf) choices[variable] = static_cast<int>(choice);
-    named.reset();
+    if (variable < choices.size() && choice < problem.costs[variable].size()) {
+      choices[variable] = static_cast<int>(choice);
+    }
   }
   if (std::ranges::find(choices, -1) != choices.end()) return std::nullopt;
   return choices;
-}
-
-std::optional<double> bound_in(std::string_view log) {
-  std::optional<double> bound;
-  std::size_t last = 0;
-  for (const std::string_view words : {"Lower bound:", "Dual bound", ">="}) {  // CBC's, HiGHS's, GLPK's
-    const std::size_t found = log.rfind(words);
-    if (found == std::string_view::npos || (bound && found < last)) continue;
-    const std::size_t start = log.find_first_not_of(' ', found + words.size());
-    if (start == std::string_view::npos) continue;
-    double value = 0;
-    const auto [end, fault] = std::from_chars(log.data() + start, log.data() + log.size(), value);
-    if (fault != std::errc{} || !std::isfinite(value)) continue;
-    bound = value;
-    last = found;
-  }
-  return bound;
 }
 
 Assignment solved(const AssignmentProblem& problem, const Assignment& given, const SolverAnswer& answer) {

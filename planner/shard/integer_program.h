@@ -6,35 +6,21 @@
 //   least sum c_i(k) x_i(k) + sum c_ij(k, l) y_ij(k, l)   with   sum_k x_i(k) = 1,   sum_l y_ij(k, l) = x_i(k),
 //   sum_k y_ij(k, l) = x_j(l)
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "planner/shard/assignment.h"
+#include "schedules/search/integer_solver.h"
 
 namespace plumb { inline namespace planner {
-
-/// A solver by its name, with the file of its solution and what it printed on its way.
-struct SolverAnswer {
-  std::string solver;
-  std::string text;
-  std::string log;
-};
-
-/// Runs a program in CPLEX's LP form through a solver; nothing where there is none, or it found no answer in time.
-using IntegerSolver = std::function<std::optional<SolverAnswer>(const std::string& program)>;
 
 /// Returns the program in CPLEX's LP form.
 std::string integer_program(const AssignmentProblem& problem);
 
-/// Returns the choices in a solver's text, which has lines with the name of a variable and its value behind it; nothing
-/// if a variable has none.
+/// Returns the choices in the text of a solver's solution; nothing if a variable has none.
 std::optional<std::vector<int>> choices_in(const AssignmentProblem& problem, std::string_view text);
-
-/// Returns the last bound that a solver printed, below which no solution is; nothing if it printed none.
-std::optional<double> bound_in(std::string_view log);
 
 /// Returns an assignment that is at least as good as the given one, which was not exact: the solver's, with its cost as
 /// the bound if its text says that it is optimal, and otherwise with the larger of both bounds.

@@ -27,8 +27,7 @@ void require_early(const std::vector<LaneTimes>& lanes, int ranks) {
   if (least > 2 * static_cast<double>(kLatestMoment.count())) refuse_late_moment("the schedule");
 }
 
-void add_position(LaneTimes& lane, const OrderQuestion& question, int stage, int next) {
-  const OrderCosts& costs = question.costs;
+void add_position(LaneTimes& lane, const OrderQuestion& question, const OrderCosts& costs, int stage, int next) {
   const std::vector<StagePlace>& places = question.frame.stages;
   const std::int64_t w = costs.weight_grad[stage];
   lane.stages.push_back(stage);
@@ -75,6 +74,7 @@ void add_times(LaneTimes& lane, Objective objective) {
 
 std::vector<LaneTimes> lanes_of(const OrderQuestion& question) {
   const StageNeighbors neighbors = stage_neighbors(question.frame);
+  const OrderCosts costs = costs_below_pairs(question.costs, question.frame.stages);
   std::vector<LaneTimes> lanes;
   int count = 1;
   for (const StagePlace& place : question.frame.stages) count = std::max(count, place.lane + 1);
@@ -83,7 +83,8 @@ std::vector<LaneTimes> lanes_of(const OrderQuestion& question) {
     const int lane_number = question.frame.stages[s].lane;
     const int m = question.frame.microbatches;
     LaneTimes lane{.microbatches = question.slices * (m * (lane_number + 1) / count - m * lane_number / count)};
-    for (int at = s; at >= 0; at = neighbors.successor[at]) add_position(lane, question, at, neighbors.successor[at]);
+    for (int at = s; at >= 0; at = neighbors.successor[at])
+      add_position(lane, question, costs, at, neighbors.successor[at]);
     lane.slice_wait = (question.slices - 1) * *std::ranges::max_element(lane.forward);
     lanes.push_back(std::move(lane));
   }

@@ -1,7 +1,8 @@
 #pragma once
 // The earliest and the latest of what a lane must do, by position along the lane: the numbers that all bounds
 // are sums of. A whole backward counts as an input gradient that takes all of its time, and each slice of a sequence as a
-// micro-batch: what slices wait for besides can only make an order longer.
+// micro-batch: what slices wait for besides can only make an order longer. Where overlapped pairs take less time, costs are
+// costs_below_pairs().
 
 #include <cstdint>
 #include <vector>

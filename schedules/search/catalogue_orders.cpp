@@ -25,6 +25,23 @@ Schedule made(const CatalogueEntry& entry, const OrderQuestion& question) {
   }
 }
 
+/// True for an overlapped pair of a forward and a backward that takes less time than the two.
+bool gains_by_pair(const OrderQuestion& question, const Action& first, const Action& second) {
+  const Action& forward = first.op == Op::kForward ? first : second;
+  const Action& backward = first.op == Op::kForward ? second : first;
+  const bool is_pair = question.costs.has_pairs() && first.overlaps_next && forward.op == Op::kForward &&
+                       gives_input_gradient(backward.op);
+  const bool is_known = is_pair && std::max(forward.part, backward.part) < question.slices &&
+                        !(question.whole_backwards && backward.op == Op::kInputGrad);
+  return is_known && pair_duration(question.costs, forward, backward) <
+                         duration_of(question.costs, forward) + duration_of(question.costs, backward);
+}
+
+bool has_pairs(const Schedule& order) {
+  return std::ranges::any_of(
+      order.ranks, [](const std::vector<Action>& list) { return std::ranges::any_of(list, &Action::overlaps_next); });
+}
+
 }  // namespace
 
 Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
@@ -32,7 +49,17 @@ Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
   searched.name = schedule.name;
   for (const std::vector<Action>& actions : schedule.ranks) {
     std::vector<Action>& order = searched.ranks.emplace_back();
-    for (Action action : actions) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (i + 1 < actions.size() && gains_by_pair(question, actions[i], actions[i + 1])) {
+        const bool is_turned = actions[i].op != Op::kForward;
+        order.push_back(actions[is_turned ? i + 1 : i]);
+        order.back().overlaps_next = true;
+        order.push_back(actions[is_turned ? i : i + 1]);
+        order.back().overlaps_next = false;
+        ++i;
+        continue;
+      }
+      Action action = actions[i];
       const bool is_split = action.op == Op::kInputGrad || action.op == Op::kWeightGrad;
       if (action.op > Op::kWeightGrad || action.part >= question.slices || (is_split && question.whole_backwards)) {
         searched.ranks.clear();
@@ -50,7 +77,11 @@ Schedule as_searched(Schedule schedule, const OrderQuestion& question) {
 
 Schedule searchable_order(const Schedule& schedule, const OrderQuestion& question) {
   Schedule order = as_searched(schedule, question);
-  if (action_count(order) == action_count(serial_order(question))) return order;
+  std::int64_t count = action_count(order);
+  if (!question.whole_backwards) {  // a B that is kept in a pair counts as I and W
+    for (const std::vector<Action>& list : order.ranks) count += std::ranges::count(list, Op::kBackward, &Action::op);
+  }
+  if (count == action_count(serial_order(question))) return order;
   throw ScheduleError(
       fmt::format("{} cannot be searched: give F, B, I and W of every stage and micro-batch, without shards, moves or "
                   "messages",
@@ -72,6 +103,8 @@ std::vector<Schedule> catalogue_orders(const OrderQuestion& question) {
   constexpr std::string_view kMadeBySearch = "zb-auto";
   constexpr std::string_view kWithoutBackwards = "forward-only";
   const int stages = static_cast<int>(question.frame.stages.size());
+  OrderQuestion apart = question;
+  apart.costs.pairs = {};
   std::vector<Schedule> orders;
   for (const CatalogueEntry& entry : catalogue()) {
     const bool has_stages = entry.takes_chunks || entry.both_ends || stages == entry.chunks * question.ranks;
@@ -79,8 +112,14 @@ std::vector<Schedule> catalogue_orders(const OrderQuestion& question) {
     if (!has_stages || entry.name == kMadeBySearch || entry.name == kWithoutBackwards) continue;
     Schedule schedule = made(entry, question);
     if (schedule.stages != question.frame.stages || is_asynchronous(schedule)) continue;
-    Schedule order = as_searched(std::move(schedule), question);
-    if (!order.ranks.empty() && fits_memory(question, order)) orders.push_back(std::move(order));
+    Schedule order = as_searched(schedule, question);
+    if (order.ranks.empty()) continue;
+    if (has_pairs(order)) {
+      if (Schedule without = as_searched(schedule, apart); fits_memory(question, without)) {
+        orders.push_back(std::move(without));
+      }
+    }
+    if (fits_memory(question, order)) orders.push_back(std::move(order));
   }
   return orders;
 }

@@ -10,6 +10,7 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/search/exact_order.h"
+#include "schedules/search/order_program.h"
 #include "schedules/synthesis/local_search.h"
 #include "schedules/time.h"
 
@@ -27,7 +28,7 @@ ordered_json memory_json(const ActivationMemory& memory) {
           {"max_bytes", memory.max_bytes}};
 }
 
-ordered_json busy_json(const std::vector<std::int64_t>& times) {
+ordered_json times_json(const std::vector<std::int64_t>& times) {
   return times.empty() ? ordered_json(nullptr) : ordered_json(times);
 }
 
@@ -77,6 +78,9 @@ std::string wrong_lengths(const Certificate& certificate, const Schedule& schedu
     faults.push_back(wrong_length("busy hops", costs.hop_busy.activation.size(), stages));
     faults.push_back(wrong_length("gradients' busy hops", costs.hop_busy.gradient.size(), stages));
   }
+  for (const std::vector<std::int64_t>* of : {&costs.pairs.input_grad, &costs.pairs.backward}) {
+    if (!of->empty()) faults.push_back(wrong_length("pairs' costs", of->size(), stages * stages));
+  }
   if (!memory.max_bytes.empty()) {
     faults.push_back(wrong_length("activation bytes", memory.activation_bytes.size(), stages));
     faults.push_back(wrong_length("released bytes", memory.released_at_input_grad_bytes.size(), stages));
@@ -96,6 +100,22 @@ LowerBound recomputed_bound(const OrderQuestion& question, const LowerBound& sta
   if (stated.reason != exhaustive_bound(0).reason || !is_searchable_exactly(question)) return best_bound(question);
   const ExactOrder exact = exact_order(question, stated.time, {.most_nodes = kAnyEffort});
   return exhaustive_bound(exact.time);
+}
+
+/// Returns what is wrong with a bound that a solver proved, as far as another one says: an order below it, or nothing.
+std::string program_fault(const OrderQuestion& question, const Certificate& certificate, const IntegerSolver& solver) {
+  const std::int64_t stated = certificate.bound.time;
+  if (!is_programmable(question)) return "its bound is by an integer program, and its schedule is too large for one";
+  if (stated > certificate.time) return fmt::format("its own schedule is below the bound of {} ps", stated);
+  if (!solver) {
+    return "its bound is the word of a solver of integer programs, and none is here to be asked again: install CBC "
+           "(coinor-cbc) or HiGHS";
+  }
+  const SolvedOrder below = solved_order(question, stated, solver);
+  if (below.bound >= stated) return {};
+  return below.schedule.ranks.empty()
+             ? fmt::format("its bound of {} ps is the word of a solver, and the one here does not say so", stated)
+             : fmt::format("an order takes {} ps, below the bound of {} ps", below.time, stated);
 }
 
 }  // namespace
@@ -123,8 +143,10 @@ std::string certificate_text(const Certificate& certificate) {
          {"weight_grad", costs.weight_grad},
          {"hop", costs.hop.activation},
          {"gradient_hop", costs.hop.gradient},
-         {"hop_busy", busy_json(costs.hop_busy.activation)},
-         {"gradient_hop_busy", busy_json(costs.hop_busy.gradient)}}},
+         {"hop_busy", times_json(costs.hop_busy.activation)},
+         {"gradient_hop_busy", times_json(costs.hop_busy.gradient)},
+         {"pair_input_grad", times_json(costs.pairs.input_grad)},
+         {"pair_backward", times_json(costs.pairs.backward)}}},
        {"memory", memory_json(certificate.memory)},
        {"time_ps", certificate.time},
        {"bound", {{"time_ps", certificate.bound.time}, {"reason", certificate.bound.reason}, {"terms", terms}}}}));
@@ -145,6 +167,8 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   if (costs.has("gradient_hop")) certificate.costs.hop.gradient = counts(costs, "gradient_hop");
   if (costs.has("hop_busy")) certificate.costs.hop_busy = both_ways(counts(costs, "hop_busy"));
   if (costs.has("gradient_hop_busy")) certificate.costs.hop_busy.gradient = counts(costs, "gradient_hop_busy");
+  if (costs.has("pair_input_grad")) certificate.costs.pairs.input_grad = counts(costs, "pair_input_grad");
+  if (costs.has("pair_backward")) certificate.costs.pairs.backward = counts(costs, "pair_backward");
   costs.finish();
   if (object.has("memory")) certificate.memory = memory_from(object.object("memory"));
   certificate.time = object.non_negative_integer("time_ps", kLatestMoment.count());
@@ -153,7 +177,8 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   return certificate;
 }
 
-std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule) {
+std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule,
+                                            const IntegerSolver& solver) {
   if (std::string fault = wrong_lengths(certificate, schedule); !fault.empty()) return {std::move(fault)};
   OrderQuestion question{.frame = schedule,
                          .ranks = static_cast<int>(schedule.ranks.size()),
@@ -167,6 +192,10 @@ std::vector<std::string> certificate_faults(const Certificate& certificate, cons
   if (!fits_memory(question, schedule)) faults.emplace_back("the schedule holds more than the memory that it states");
   if (const std::int64_t time = order_time(schedule, question); time != certificate.time) {
     faults.push_back(fmt::format("the schedule takes {} ps, and not the {} ps that it states", time, certificate.time));
+  }
+  if (is_program_bound(certificate.bound)) {
+    if (std::string fault = program_fault(question, certificate, solver); !fault.empty()) faults.push_back(fault);
+    return faults;
   }
   const LowerBound bound = recomputed_bound(question, certificate.bound, certificate.time);
   if (bound != certificate.bound) {

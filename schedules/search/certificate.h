@@ -4,12 +4,14 @@
 //
 //   {"plumb_format": 1, "objective": "span", "whole_backwards": false,
 //    "costs_ps": {"forward": [..], "input_grad": [..], "weight_grad": [..], "hop": [..],
-//                 "gradient_hop": [..], "hop_busy": null or [..], "gradient_hop_busy": null or [..]},
+//                 "gradient_hop": [..], "hop_busy": null or [..], "gradient_hop_busy": null or [..],
+//                 "pair_input_grad": null or [..], "pair_backward": null or [..]},
 //    "memory": {"activation_bytes": [..], "released_at_input_grad_bytes": [..], "max_bytes": [..]},
 //    "time_ps": 4396, "bound": {"time_ps": 4396, "reason": "the work of rank 0", "terms": [{"what": "..",
 //    "time_ps": 871}, ..]}}
 //
-// Costs are by stage, max_bytes by rank; "memory" is null where there is no limit. A file without "gradient_hop" has
+// Costs are by stage, max_bytes by rank; "memory" is null where there is no limit. Pairs' costs are by the forward's stage
+// and then by the backward's, and null where no overlapped pair takes less time than its two actions. A file without "gradient_hop" has
 // hops that take as long for the gradient as for the activation.
 
 #include <string>
@@ -40,7 +42,9 @@ Certificate parse_certificate(std::string_view text, const std::string& file);
 
 /// Returns what a certificate says wrongly of a schedule, a sentence each: costs or memory of other stages,
 /// more memory than its limit, another time, or a bound that its costs do not give. A bound by an
-/// exhaustive search, of all ranks or of one, is searched again.
-std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule);
+/// exhaustive search, of all ranks or of one, is searched again. One that a solver of integer programs proved is the
+/// solver's word alone: the given one is asked again, and without it such a bound is a fault.
+std::vector<std::string> certificate_faults(const Certificate& certificate, const Schedule& schedule,
+                                            const IntegerSolver& solver = {});
 
 }}  // namespace plumb::schedules

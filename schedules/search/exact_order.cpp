@@ -45,7 +45,7 @@ class BranchAndBound {
       : question_(question),
         effort_(effort),
         lane_(lanes_of(question).front()),
-        m_(question.frame.microbatches),
+        units_(question.frame.microbatches * question.slices),
         best_time_(most_time),
         stages_(lane_.stages.size()),
         ranks_(static_cast<std::size_t>(question.ranks)),
@@ -69,7 +69,9 @@ class BranchAndBound {
   PartialRank& rank_of(int s) { return ranks_[lane_.ranks[s]]; }
   const PartialRank& rank_of(int s) const { return ranks_[lane_.ranks[s]]; }
   bool waits(int s) const { return stages_[s].waits_behind == std::ssize(orders_[lane_.ranks[s]]); }
-  int left(int s, Kind kind) const { return kind == kW && question_.whole_backwards ? 0 : m_ - stages_[s].done[kind]; }
+  int left(int s, Kind kind) const {
+    return kind == kW && question_.whole_backwards ? 0 : units_ - stages_[s].done[kind];
+  }
   std::int64_t duration(int s, Kind kind) const {
     return (kind == kF ? lane_.forward : kind == kI ? lane_.input_grad : lane_.weight_grad)[s];
   }
@@ -77,8 +79,17 @@ class BranchAndBound {
   Action action_of(int s, Kind kind) const {
     constexpr std::array kOps = {Op::kForward, Op::kInputGrad, Op::kWeightGrad};
     const Op op = kind == kI && question_.whole_backwards ? Op::kBackward : kOps[kind];
-    return {.op = op, .stage = lane_.stages[s], .microbatch = stages_[s].done[kind]};
+    const int slice = stages_[s].done[kind] % question_.slices;
+    const int part = kind == kF ? slice : question_.slices - 1 - slice;
+    return {.op = op,
+            .part = static_cast<std::int16_t>(part),
+            .stage = lane_.stages[s],
+            .microbatch = stages_[s].done[kind] / question_.slices};
   }
+
+  /// Returns the forwards that its stage must run before it runs an input gradient: those of all slices of the
+  /// micro-batch, since the last one goes back first.
+  int forwards_before(int input_grad) const { return (input_grad / question_.slices + 1) * question_.slices; }
 
   /// Returns when the stage's next action of a kind has its inputs and its memory, or kNever if that is not
   /// known yet.
@@ -95,7 +106,7 @@ class BranchAndBound {
       return k < forward_ends_[s - 1].size() ? forward_ends_[s - 1][k] + lane_.hop.activation[s - 1] : kNever;
     }
     if (kind == kW) return stage.done[kI] > stage.done[kW] ? 0 : kNever;
-    if (stage.done[kF] <= stage.done[kI]) return kNever;
+    if (stage.done[kF] < forwards_before(stage.done[kI])) return kNever;
     if (s == last()) return 0;
     return k < input_grad_ends_[s + 1].size() ? input_grad_ends_[s + 1][k] + lane_.hop.gradient[s] : kNever;
   }
@@ -150,8 +161,8 @@ class BranchAndBound {
     }
     for (int s = last(); s >= 0; --s) {
       const int k = stages_[s].done[kI];
-      const int own = k - stages_[s].done[kF];
-      first.input_grad[s] = own < 0 ? rank_of(s).free_at : first.forward[s] + (own + 1) * lane_.forward[s];
+      const int own = forwards_before(k) - stages_[s].done[kF];
+      first.input_grad[s] = own <= 0 ? rank_of(s).free_at : first.forward[s] + own * lane_.forward[s];
       if (s == last() || left(s, kI) == 0) continue;
       const int ahead = k - stages_[s + 1].done[kI];
       const std::int64_t arrives = (ahead < 0 ? input_grad_ends_[s + 1][static_cast<std::size_t>(k)]
@@ -173,7 +184,9 @@ class BranchAndBound {
     std::int64_t most =
         std::max(first.input_grad[s] + i + tail(s), first.input_grad[s] + i + later_w - lane_.uncounted[s]);
     if (left(s, kF) == 0) return most;
-    const std::int64_t round_trip = lane_.first_input_grad[s] + lane_.input_grad[s] - lane_.first_forward[s];
+    // The last forward is of the slice that goes back first: the other slices of its micro-batch are behind it.
+    const std::int64_t round_trip =
+        lane_.first_input_grad[s] + question_.slices * lane_.input_grad[s] - lane_.first_forward[s];
     return std::max(most, first.forward[s] + (left(s, kF) - 1) * lane_.forward[s] + round_trip + tail(s));
   }
 
@@ -296,7 +309,7 @@ class BranchAndBound {
   const OrderQuestion& question_;
   const ExactEffort& effort_;
   LaneTimes lane_;
-  int m_;
+  int units_;  ///< slices of all micro-batches
   std::int64_t best_time_;
   std::int64_t nodes_ = 0;
   std::vector<PartialStage> stages_;  ///< [position]
@@ -304,23 +317,24 @@ class BranchAndBound {
   std::vector<std::vector<int>> positions_;                 ///< [rank] its positions, ascending
   std::vector<std::vector<Action>> orders_;                 ///< [rank]
   std::vector<std::vector<Action>> best_;                   ///< [rank]
-  std::vector<std::vector<std::int64_t>> forward_ends_;     ///< [position][micro-batch]
-  std::vector<std::vector<std::int64_t>> input_grad_ends_;  ///< [position][micro-batch]
+  std::vector<std::vector<std::int64_t>> forward_ends_;     ///< [position][slice of a micro-batch, as they come]
+  std::vector<std::vector<std::int64_t>> input_grad_ends_;  ///< [position][slice of a micro-batch, as they come]
   std::map<std::vector<int>, std::vector<std::vector<std::int64_t>>> met_;
 };
 
 }  // namespace
 
 bool is_searchable_exactly(const OrderQuestion& question) {
-  return question.slices == 1 && !question.costs.has_busy_links() &&
+  return !question.costs.has_busy_links() && !question.costs.has_pairs() &&
          std::ranges::all_of(question.frame.stages, [](const StagePlace& place) { return place.lane == 0; });
 }
 
 ExactOrder exact_order(const OrderQuestion& question, std::int64_t most_time, const ExactEffort& effort) {
   if (!is_searchable_exactly(question)) {
-    throw ScheduleError(fmt::format(
-        "{} has several lanes, slices, or messages that wait for each other: an exhaustive search knows none of them",
-        question.frame.name));
+    throw ScheduleError(
+        fmt::format("{} has several lanes, pairs that overlap, or messages that wait for each other: an exhaustive "
+                    "search knows none of them",
+                    question.frame.name));
   }
   return BranchAndBound(question, most_time, effort).run();
 }

@@ -7,15 +7,17 @@
 #include "schedules/bounds/rank_alone.h"
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/exact_order.h"
+#include "schedules/search/order_program.h"
 #include "schedules/synthesis/fit_to_costs.h"
 #include "schedules/synthesis/listed_chain.h"
 #include "schedules/synthesis/listed_placement.h"
 #include "schedules/synthesis/local_search.h"
+#include "schedules/synthesis/paired_order.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr int kLargestExact = 48;                // stages times micro-batches; more are hardly ever settled
+constexpr int kLargestExact = 48;                // more slices on all stages are hardly ever settled
 constexpr double kTimedActionsAComparison = 25;  // they take as long as one of partial orders of a rank alone
 constexpr double kTimedActionsANode = 250;       // they take as long as a partial order of the exhaustive search
 
@@ -49,9 +51,9 @@ class ScheduleSearch {
     if (is_chain(question_)) list();
     if (!is_chain(question_)) list_by_caps();
     bound_by_ranks();
-    const auto stages = static_cast<int>(question_.frame.stages.size());
-    if (is_searchable_exactly(question_) && stages * question_.frame.microbatches <= kLargestExact) settle();
+    if (is_searchable_exactly(question_) && size() <= kLargestExact) settle();
     fit();
+    solve();
     Schedule schedule = std::move(best_.schedule);
     schedule.name = question_.frame.name;
     return FoundSchedule{.schedule = std::move(schedule), .time = best_.time, .bound = bound_};
@@ -61,15 +63,26 @@ class ScheduleSearch {
   bool is_stopped() const { return effort_.is_stopped && effort_.is_stopped(); }
   bool is_over() const { return best_.time <= bound_.time || is_stopped(); }
 
+  /// Returns how many slices of micro-batches pass all of the stages.
+  int size() const {
+    return static_cast<int>(question_.frame.stages.size()) * question_.frame.microbatches * question_.slices;
+  }
+
   void keep_better(const Schedule& order, std::int64_t time) {
     if (time >= best_.time) return;
     best_ = {.schedule = order, .time = time};
     if (effort_.progress) effort_.progress(best_.time, bound_.time);
   }
 
+  /// Adds an order, and it with all pairs that make it shorter.
   void consider(Schedule order) {
     if (!fits_memory(question_, order)) return;
     keep_better(order, order_time(order, question_));
+    if (question_.costs.has_pairs()) {
+      Schedule paired = paired_order(order, question_);
+      keep_better(paired, order_time(paired, question_));
+      orders_.push_back(std::move(paired));
+    }
     orders_.push_back(std::move(order));
   }
 
@@ -129,6 +142,14 @@ class ScheduleSearch {
     keep_better(fitted.schedule, fitted.time);
   }
 
+  /// Asks the solver for the orders that are shorter.
+  void solve() {
+    if (!effort_.solver || is_over() || !is_programmable(question_)) return;
+    const SolvedOrder solved = solved_order(question_, best_.time, effort_.solver);
+    if (!solved.schedule.ranks.empty()) keep_better(solved.schedule, solved.time);
+    if (solved.bound > bound_.time) bound_ = program_bound(std::min(solved.bound, best_.time), solved.solver);
+  }
+
   OrderQuestion question_;
   const SearchEffort& effort_;
   LowerBound bound_;
@@ -143,6 +164,10 @@ LowerBound exhaustive_bound(std::int64_t time) {
           .reason = "an exhaustive search",
           .terms = {
               {.what = "which no order takes less than, as far as micro-batches ascend on every stage", .time = time}}};
+}
+
+bool is_of_ascending_orders(const LowerBound& bound) {
+  return is_program_bound(bound) || bound.reason == exhaustive_bound(bound.time).reason;
 }
 
 std::optional<FoundSchedule> search_schedule(const OrderQuestion& question, const SearchEffort& effort,

@@ -18,6 +18,13 @@ constexpr std::size_t kSearchedCandidates = 3;
 constexpr double kMostSteps = 40'000;
 constexpr int kFewestSteps = 200;  // fewer find nothing in so long an order
 
+Schedule without_pairs(Schedule order) {
+  for (std::vector<Action>& list : order.ranks) {
+    for (Action& action : list) action.overlaps_next = false;
+  }
+  return order;
+}
+
 }  // namespace
 
 FittedOrder fit_to_costs(const std::vector<Schedule>& candidates, const OrderQuestion& question,
@@ -40,7 +47,7 @@ FittedOrder fit_to_costs(const std::vector<Schedule>& candidates, const OrderQue
   for (int i = 0; i < kFloatingSearches && !is_over(); ++i) {
     const FittedOrder& start =
         i < kFloatingSearches / 2 ? found[i % std::min(found.size(), kSearchedCandidates)] : best;
-    FoundOrder order = search_order(start.schedule, question,
+    FoundOrder order = search_order(without_pairs(start.schedule), question,
                                     {.steps = steps,
                                      .seed = static_cast<std::uint64_t>(i + 1),
                                      .least_gap_ratio = kGaps[i % kGaps.size()],

@@ -24,7 +24,7 @@ struct FittedOrder {
 
 /// Returns the order of the shortest time found from several candidates for the question's frame. It runs
 /// searches with floating weight gradients (order_search.h), first from the best candidates and then from the
-/// best order found, and a local search (local_search.h) of the whole order. The result is no longer than the
+/// best order found, and a local search (local_search.h) of the whole order, which alone knows pairs. The result is no longer than the
 /// shortest candidate. An order that is too long for the effort gives the shortest candidate. Candidates that
 /// need more than the question's memory are left out. Deterministic unless it is stopped. Throws
 /// ScheduleError if no candidate is left.

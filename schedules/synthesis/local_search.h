@@ -18,11 +18,13 @@ struct LocalSearch {
 };
 
 /// Returns the time of the question's objective that an order takes with free channels. Throws ScheduleError
-/// if the schedule deadlocks, or has other actions than F, B, I and W, slices or pairs.
+/// if the schedule deadlocks, or has other actions than F, B, I and W, or other pairs than those of a forward with a
+/// backward behind it.
 std::int64_t order_time(const Schedule& schedule, const OrderQuestion& question);
 
 /// Returns the schedule of the shortest time met by threshold accepting (Dueck & Scheuer 1990). Each step
-/// moves one action of the critical path within its rank, and is kept if the time grows by no more than a
+/// moves one action of the critical path within its rank, or joins it with a near one to an overlapped pair, where the
+/// costs have pairs that take less time, or takes a pair apart. It is kept if the time grows by no more than a
 /// threshold that falls to zero. Deterministic for a seed; never longer than the order it started from.
 /// Throws as order_time does, and ScheduleError if the schedule needs more than the question's memory.
 Schedule shorten_order(const Schedule& schedule, const OrderQuestion& question, const LocalSearch& search);

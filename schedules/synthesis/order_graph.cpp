@@ -10,23 +10,16 @@
 namespace plumb { inline namespace schedules {
 namespace {
 
-std::int64_t duration_of(const OrderCosts& costs, const Action& action) {
-  switch (action.op) {
-    case Op::kForward:
-      return costs.forward[action.stage];
-    case Op::kBackward:
-      return costs.input_grad[action.stage] + costs.weight_grad[action.stage];
-    case Op::kInputGrad:
-      return costs.input_grad[action.stage];
-    default:
-      return costs.weight_grad[action.stage];
-  }
+/// True for a forward that forms a pair with the backward behind it.
+bool is_pair(const std::vector<Action>& list, std::size_t i) {
+  return i + 1 < list.size() && list[i].op == Op::kForward && gives_input_gradient(list[i + 1].op) &&
+         !list[i + 1].overlaps_next;
 }
 
 }  // namespace
 
 OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
-    : max_bytes(question.memory.max_bytes), objective(question.objective) {
+    : costs(question.costs), max_bytes(question.memory.max_bytes), objective(question.objective) {
   const ActionTable table(schedule);
   const StageNeighbors neighbors = stage_neighbors(schedule);
   std::map<std::array<int, 3>, std::int32_t> channel_of;  // [source rank, destination rank, 1 for activations]
@@ -46,10 +39,14 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
   };
   for (int r = 0; r < static_cast<int>(schedule.ranks.size()); ++r) {
     std::vector<std::int32_t>& order = listed.emplace_back();
-    for (const Action& a : schedule.ranks[r]) {
-      if (a.op > Op::kWeightGrad || a.overlaps_next) {
+    const std::vector<Action>& list = schedule.ranks[r];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Action& a = list[i];
+      const bool is_known = a.op <= Op::kWeightGrad && (!a.overlaps_next || is_pair(list, i));
+      if (!is_known) {
         throw ScheduleError(
-            fmt::format("{} of {} cannot be searched: give F, B, I and W without pairs", to_text(a), schedule.name));
+            fmt::format("{} of {} cannot be searched: give F, B, I and W, and pairs of F with B or I behind it",
+                        to_text(a), schedule.name));
       }
       std::array<Input, 3> needed;
       int reader = kNone;
@@ -75,6 +72,9 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
       }
       order.push_back(static_cast<std::int32_t>(actions.size()));
       actions.push_back(a);
+      actions.back().overlaps_next = false;
+      joined.push_back(a.overlaps_next ? 1 : 0);
+      may_pair = may_pair || a.overlaps_next;
       ranks.push_back(r);
       durations.push_back(duration_of(question.costs, a));
       bytes_added.push_back(plumb::bytes_added(question.memory, a));
@@ -84,12 +84,29 @@ OrderGraph::OrderGraph(const Schedule& schedule, const OrderQuestion& question)
     }
   }
   channels = static_cast<int>(channel_of.size());
+  may_pair = may_pair || costs.has_pairs();
 }
 
-Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders) {
+bool OrderGraph::can_pair(std::int32_t first, std::int32_t second) const {
+  return actions[first].op == Op::kForward && gives_input_gradient(actions[second].op);
+}
+
+std::int64_t OrderGraph::pair_gain(std::int32_t first, std::int32_t second) const {
+  if (!costs.has_pairs() || !can_pair(first, second)) return 0;
+  return durations[first] + durations[second] - plumb::pair_duration(costs, actions[first], actions[second]);
+}
+
+Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders, const Joined& joined) {
   for (std::size_t r = 0; r < orders.size(); ++r) {
-    schedule.ranks[r].clear();
-    for (const std::int32_t id : orders[r]) schedule.ranks[r].push_back(graph.actions[id]);
+    std::vector<Action>& list = schedule.ranks[r];
+    list.clear();
+    for (std::size_t i = 0; i < orders[r].size(); ++i) {
+      const std::int32_t id = orders[r][i];
+      list.push_back(graph.actions[id]);
+      const bool is_second = i > 0 && list[i - 1].overlaps_next;
+      const bool is_first = !is_second && !joined.empty() && joined[id] != 0 && i + 1 < orders[r].size();
+      list.back().overlaps_next = is_first && graph.pair_gain(id, orders[r][i + 1]) > 0;
+    }
   }
   return schedule;
 }

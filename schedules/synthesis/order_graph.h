@@ -14,6 +14,9 @@ namespace plumb { inline namespace schedules {
 /// [rank] the numbers of its actions, in the order in which they run.
 using RankOrders = std::vector<std::vector<std::int32_t>>;
 
+/// [action] 1 for a forward that forms an overlapped pair with the action behind it, if that is a backward.
+using Joined = std::vector<std::uint8_t>;
+
 struct OrderGraph {
   static constexpr std::int32_t kNone = -1;
   static constexpr std::int64_t kUnknownEnd = -1;
@@ -30,10 +33,17 @@ struct OrderGraph {
   };
 
   /// `schedule` is an order for the question's frame. Throws ScheduleError if it has other actions than F, B,
-  /// I and W, or pairs.
+  /// I and W, or other pairs than those of a forward with a backward behind it.
   OrderGraph(const Schedule& schedule, const OrderQuestion& question);
 
-  std::vector<Action> actions;
+  /// True for a forward and a backward.
+  bool can_pair(std::int32_t first, std::int32_t second) const;
+
+  /// Returns how much less time a forward and a backward take as a pair; 0 for other actions.
+  std::int64_t pair_gain(std::int32_t first, std::int32_t second) const;
+
+  OrderCosts costs;
+  std::vector<Action> actions;  ///< none of them flagged as overlapping
   std::vector<int> ranks;
   std::vector<std::int64_t> durations;
   std::vector<std::int64_t> bytes_added;  ///< to its rank: by F at its start, by the others at their end
@@ -44,11 +54,14 @@ struct OrderGraph {
   std::vector<Message> messages;        ///< [action]
   int channels = 0;                     ///< 0: no message waits for another
   RankOrders listed;                    ///< the schedule's own order
+  Joined joined;                        ///< and its pairs
+  bool may_pair = false;                ///< it has pairs, or its costs have
   std::vector<std::int64_t> max_bytes;  ///< [rank]; empty: any number
   Objective objective = Objective::kSpan;
 };
 
-/// Returns the schedule with its actions in another order.
-Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders);
+/// Returns the schedule with its actions in another order, and with those of the pairs that take less time than their
+/// two actions.
+Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders, const Joined& joined = {});
 
 }}  // namespace plumb::schedules

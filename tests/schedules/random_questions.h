@@ -18,6 +18,7 @@ struct QuestionSize {
   int slices = 1;
   bool busy_links = false;   ///< messages have their link to themselves for a part of their hop
   bool slower_back = false;  ///< hops of gradients are others than those of activations
+  bool pairs = false;        ///< overlapped pairs take less time than their two actions
 };
 
 inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize& size) {
@@ -62,6 +63,22 @@ inline OrderQuestion random_question(std::mt19937_64& random, const QuestionSize
     const int latency = between(0, 5);
     for (std::int64_t& hop : question.costs.hop.activation) hop += latency;
     for (std::int64_t& hop : question.costs.hop.gradient) hop += latency;
+  }
+  if (size.pairs) {
+    const OrderCosts& costs_alone = question.costs;
+    PairTimes pairs;
+    for (std::size_t f = 0; f < stages; ++f) {
+      for (std::size_t b = 0; b < stages; ++b) {
+        const std::int64_t hidden_pct = between(0, 100);
+        const auto together = [&](std::int64_t backward) {
+          const std::int64_t forward = costs_alone.forward[f];
+          return forward + backward - (f == b ? 0 : hidden_pct * std::min(forward, backward) / 100);
+        };
+        if (!question.whole_backwards) pairs.input_grad.push_back(together(costs_alone.input_grad[b]));
+        pairs.backward.push_back(together(costs_alone.input_grad[b] + costs_alone.weight_grad[b]));
+      }
+    }
+    question.costs.pairs = pairs;
   }
   return question;
 }

@@ -23,7 +23,7 @@ INDENT = "    "
 # Pages and commands that need what tests do not have: measured rows, several machines, GPUs, minutes.
 NOT_RUN = {"constants.md", "fidelity.md", "cluster.md", "emulated.md", "validation.md", "adding_a_layer.md"}
 SMALL = re.compile("^plumb (run|validate) plan.json")  # a plan that this machine's CPU can run takes the place of theirs
-NEEDS_MORE = re.compile(r"space wide|--meshes|cuda|nccl|--only (gpus|topology|collectives)|mpirun|ds_config|bert32a100|rank4|gemm.csv|graph.txt|model.onnx|ours.json|path/to|run.log|costs.json|plumb score|before.json")
+NEEDS_MORE = re.compile(r"space wide|--meshes|--solver-nodes|cuda|nccl|--only (gpus|topology|collectives)|mpirun|ds_config|bert32a100|rank4|gemm.csv|graph.txt|model.onnx|ours.json|path/to|run.log|costs.json|plumb score|before.json")
 
 
 def blocks_of_code(text):

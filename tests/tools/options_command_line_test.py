@@ -20,7 +20,7 @@ VALUES = {
     "--shard": "1", "--prefetch": (None, "--shard", "1"), "--lowering": "pytorch",
     "--receives": ("late", "--sends", "rendezvous"), "--sends": ("rendezvous", "--receives", "late"),
     "--costs": COSTS.replace("f=1", "f=3"), "--output": "FILE", "--lowered": None, "--max-activations": "1",
-    "--released-at-i": ("0.5", "--max-activations", "6"), "--objective": "makespan", "--placement": "chain", "--effort": "1000", "--time-limit": "0.001",
+    "--released-at-i": ("0.5", "--max-activations", "6"), "--objective": "makespan", "--placement": "chain", "--effort": "1000", "--time-limit": "0.001", "--solver-nodes": "100",
     "--certificate": "FILE.json", "--curve": None, "--svg": ("FILE.svg", "--curve"),
     "--json": None, "--draw": None, "--verbose": None, "--trace": "FILE.json", "--html": "FILE.html", "--noise": "cv=0.1", "--slow": "rank=0:0.5",
     "--burst-kib": "64", "--global-batch": "64", "--seq": "128", "--precision": "fp32", "--stack": "megatron-core",
@@ -31,6 +31,7 @@ VALUES = {
 
 # An option of a verb may leave the answer unchanged for this reason.
 SAME = {
+    ("schedule search", "--solver-nodes"): "a solver is asked where the search leaves a question open",
     ("simulate", "--sends"): "a schedule whose receives are posted in time does not wait",
     ("simulate", "--receives"): "a schedule whose receives are posted in time does not wait",
     ("schedule convert", "--lowered"): "a file may be lowered already",

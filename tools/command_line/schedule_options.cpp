@@ -35,6 +35,9 @@ void add_search(CLI::App* verb, ScheduleVerbArguments& arguments) {
       ->transform(count_of<std::int64_t>(1));
   verb->add_option("--time-limit", search.limit_seconds, "seconds after which the best so far is given")
       ->check(above_zero());
+  verb->add_option("--solver-nodes", search.solver_nodes,
+                   "nodes that CBC or HiGHS may look at where a small question is left open (default: not asked)")
+      ->transform(count_of<std::int64_t>(1));
   CLI::Option* certificate =
       verb->add_option("--certificate", arguments.certificate, "file to write the certificate of its bound to (.json)");
   CLI::Option* curve =

@@ -152,6 +152,7 @@ struct SearchArguments {
   double released_at_input_grad_ratio = 0;
   std::int64_t timed_actions = 0;       ///< 0: the search's own
   std::optional<double> limit_seconds;  ///< nothing: none
+  std::int64_t solver_nodes = 0;        ///< of an integer solver; 0: none is asked
   bool curve = false;                   ///< time against memory in place of one order
   std::string svg;                      ///< with `curve`: a file to draw it to
 };

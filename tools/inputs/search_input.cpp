@@ -87,11 +87,15 @@ int peak_activations(const Schedule& schedule) {
   return peak;
 }
 
-/// True if an overlapped pair takes less time than its two actions one after the other.
+/// True if an overlapped pair takes less time than its two actions one after the other, and is none of a forward and a
+/// backward, which searches know.
 bool gains_by_pairs(const Schedule& schedule, const CostTable& table) {
   for (const std::vector<Action>& actions : schedule.ranks) {
     for (std::size_t i = 0; i + 1 < actions.size(); ++i) {
       if (!actions[i].overlaps_next) continue;
+      const Op first = actions[i].op, second = actions[i + 1].op;
+      if (first == Op::kForward && gives_input_gradient(second)) continue;
+      if (second == Op::kForward && gives_input_gradient(first)) continue;
       const SimTime apart = duration_of(table, actions[i]) + duration_of(table, actions[i + 1]);
       if (pair_duration(table, actions[i], actions[i + 1]) < apart) return true;
     }

@@ -132,7 +132,7 @@ PipelineQuestion pipeline_asked(QuestionArguments& question, const ClusterSpec& 
           .microbatches = question.global_batch / layout.microbatch,
           .clusters = groups,
           .between = slowest_between(cluster),
-          .solver = machine_solver(kSolverPatience)};
+          .solver = machine_solver({.patience = kSolverPatience})};
 }
 
 /// Returns the simulated step of each site alone; empty where there is one site.

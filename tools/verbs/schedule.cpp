@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,6 +24,7 @@
 #include "tools/io/files.h"
 #include "tools/io/terminal.h"
 #include "tools/io/usage.h"
+#include "tools/machine/integer_solver.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw/draw.h"
@@ -33,6 +36,8 @@ namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::int64_t kAnyNodes = std::numeric_limits<std::int32_t>::max();  // more than any solver looks at
 
 void show(const std::string& picture, const std::string& output) {
   if (output.empty()) {
@@ -111,7 +116,8 @@ std::vector<std::string> faults_by(const std::string& file, const Schedule& sche
   if (file.empty()) return {};
   const Certificate certificate =
       read_as(FileKind::kCertificate, file, [&file] { return parse_certificate(read_text_file(file), file); });
-  return certificate_faults(certificate, schedule);
+  const IntegerSolver solver = node_counting_solver().empty() ? IntegerSolver{} : machine_solver({.nodes = kAnyNodes});
+  return certificate_faults(certificate, schedule, solver);
 }
 
 /// Returns [rank] what weight_traffic counts, or null where no weights travel.

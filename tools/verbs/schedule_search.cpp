@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/passes/lower.h"
 #include "schedules/search/certificate.h"
+#include "schedules/search/order_program.h"
 #include "schedules/search/search_schedule.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_file.h"
@@ -21,6 +23,7 @@
 #include "tools/io/stop_signals.h"
 #include "tools/io/terminal.h"
 #include "tools/io/usage.h"
+#include "tools/machine/integer_solver.h"
 #include "tools/pages/order_page.h"
 #include "tools/pages/write_page.h"
 #include "tools/reports/table.h"
@@ -46,9 +49,19 @@ SearchEffort effort_of(const ScheduleVerbArguments& arguments, const StopSignals
   const std::optional<double> limit = arguments.search.limit_seconds;
   SearchEffort effort;
   if (arguments.search.timed_actions > 0) effort.timed_actions = static_cast<double>(arguments.search.timed_actions);
-  effort.is_stopped = [=, &signals] {
-    return signals.has_come() || (limit && Seconds{std::chrono::steady_clock::now() - start}.count() > *limit);
-  };
+  const auto spent = [start] { return Seconds{std::chrono::steady_clock::now() - start}; };
+  effort.is_stopped = [=, &signals] { return signals.has_come() || (limit && spent().count() > *limit); };
+  if (const std::int64_t nodes = arguments.search.solver_nodes; nodes > 0) {
+    if (node_counting_solver().empty()) {
+      throw SpecError(
+          "--solver-nodes: no cbc and no highs is on PATH: install one (Debian's coinor-cbc), or leave it away");
+    }
+    effort.solver = [=](const std::string& program) {
+      SolverLimits limits{.nodes = nodes};
+      if (limit) limits.patience = std::max(Seconds{*limit} - spent(), Seconds{1});
+      return machine_solver(limits)(program);
+    };
+  }
   if (shows_progress()) {
     effort.progress = [](std::int64_t time, std::int64_t bound) {
       set_progress(fmt::format("best so far {}, bound {}", time_text(SimTime{time}), time_text(SimTime{bound})),
@@ -124,10 +137,9 @@ std::string certificate_sentence(const SearchAnswer& answer, const ScheduleVerbA
   const bool by_span = answer.asked.question.objective == Objective::kSpan;
   const std::string_view what = objective_name(answer.asked.question.objective);
   const LowerBound& bound = answer.found.bound;
-  // A rank that starts late for another micro-batch's sake has a shorter span: an exhaustive search leaves such out.
-  const bool is_exhaustive = bound.reason == exhaustive_bound(bound.time).reason;
-  const std::string_view among = by_span && is_exhaustive ? "whose micro-batches ascend on every stage " : "";
-  const std::string_view apart = answer.asked.pairs_gain ? "without overlapped pairs " : "";
+  const std::string_view among =
+      by_span && is_of_ascending_orders(bound) ? "whose micro-batches ascend on every stage " : "";
+  const std::string_view apart = answer.asked.pairs_gain ? "without other pairs than of a forward and a backward " : "";
   const std::string_view placed = arguments.schedule.name.empty() ? "of its placement " : "";
   return time.count() == bound.time
              ? fmt::format("proved optimal: no order {}{}within its memory {}has a shorter {}", placed, apart, among,
@@ -155,7 +167,17 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   const SearchEffort effort = effort_of(arguments, signals);
   std::vector<SearchQuestion> questions = search_questions(arguments, costs);
   if (std::ranges::any_of(questions, &SearchQuestion::pairs_gain)) {
-    print_note("plumb: pairs that overlap come apart in a search: an order with them may take less than its bound");
+    print_note(
+        "plumb: pairs of other actions than a forward and a backward come apart in a search: an order with them may "
+        "take "
+        "less than its bound");
+  }
+  if (effort.solver &&
+      std::ranges::none_of(questions, [](const SearchQuestion& asked) { return is_programmable(asked.question); })) {
+    print_note(
+        fmt::format("plumb: no solver is asked: it takes one lane, links that carry messages at once, and at most {} "
+                    "slices of micro-batches on all stages",
+                    kMostProgramPasses));
   }
   if (arguments.search.curve) return schedule_curve(arguments, questions, effort);
   const std::optional<SearchAnswer> answer = best_answer(effort, std::move(questions), !arguments.html.empty());

@@ -38,4 +38,34 @@ TEST_CASE("a hop is that of its direction's link between two ranks, its message'
   CHECK_FALSE(order_costs(table, snake_placement(2, 4)).has_busy_links());
 }
 
+TEST_CASE("pairs are priced where exchanges hide, and a backward never takes less than beyond a forward") {
+  CostTable table =
+      chunk_cost_table(4, {.forward = {Seconds{4}}, .input_grad = {Seconds{8}}, .weight_grad = {Seconds{5}}});
+  const std::vector<StagePlace> places = snake_placement(2, 4);
+  CHECK_FALSE(order_costs(table, places).has_pairs());
+  for (StageCosts& stage : table.stages) {  // an exchange of 2 s in F, and of 3 s in I and B
+    const auto add = [&stage](Op op, double seconds) {
+      stage.segments[static_cast<std::size_t>(op)].front().push_back(
+          {.kind = Segment::Kind::kCollective, .seconds = Seconds{seconds}, .group = Group::kExpert});
+    };
+    add(Op::kForward, 2);
+    add(Op::kInputGrad, 3);
+    add(Op::kBackward, 3);
+  }
+  constexpr std::int64_t kSecond = 1'000'000'000'000;
+  const OrderCosts costs = order_costs(table, places);
+  REQUIRE(costs.has_pairs());
+  const Action forward{.op = Op::kForward, .stage = 1};
+  CHECK(pair_duration(costs, forward, {.op = Op::kInputGrad, .stage = 2}) == 12 * kSecond);  // all is hidden
+  CHECK(pair_duration(costs, forward, {.op = Op::kBackward, .stage = 2}) == 17 * kSecond);
+  CHECK(pair_duration(costs, forward, {.op = Op::kInputGrad, .stage = 1}) == 17 * kSecond);  // of one stage: the sum
+  CHECK(order_costs(table, places, true).pairs.input_grad.empty());
+  const OrderCosts least = costs_below_pairs(costs, places);
+  CHECK_FALSE(least.has_pairs());
+  CHECK(least.forward == costs.forward);
+  CHECK(least.input_grad == std::vector<std::int64_t>(4, 6 * kSecond));   // 12 - 6, of 11
+  CHECK(least.weight_grad == std::vector<std::int64_t>(4, 5 * kSecond));  // 17 - 6 - 6
+  CHECK_FALSE(order_costs(table, loop_placement(4, 4)).has_pairs());      // one stage a rank
+}
+
 }  // namespace plumb::test

@@ -76,4 +76,30 @@ TEST_CASE("the serial order runs one micro-batch at a time, with the least memor
   CHECK(validate(serial_order(question), {.max_activations = {1}}).empty());
 }
 
+TEST_CASE("pairs of a schedule stay where they take less time, and B in them whole") {
+  const Schedule dual = make_schedule("dualpipev", {.ranks = 2, .microbatches = 6});
+  OrderQuestion question = placed_question(dual, Objective::kMakespan);
+  CHECK(validate(searchable_order(dual, question)).empty());  // before its costs are known
+  question.costs = equal_costs({.forward = 10, .input_grad = 10, .weight_grad = 10}, 4);
+  const auto pairs = [](const Schedule& order) {
+    std::ptrdiff_t count = 0;
+    for (const std::vector<Action>& list : order.ranks) count += std::ranges::count_if(list, &Action::overlaps_next);
+    return count;
+  };
+  CHECK(pairs(searchable_order(dual, question)) == 0);
+  question.costs.pairs = {.input_grad = std::vector<std::int64_t>(16, 15),
+                          .backward = std::vector<std::int64_t>(16, 25)};
+  const Schedule order = searchable_order(dual, question);
+  CHECK(pairs(order) == pairs(dual));
+  CHECK(pairs(dual) > 0);
+  CHECK(validate(order).empty());
+  int with = 0, without = 0;
+  for (const Schedule& known : catalogue_orders(question)) {
+    if (known.name != "dualpipev") continue;
+    (pairs(known) > 0 ? with : without) += 1;
+  }
+  CHECK(with == 1);
+  CHECK(without == 1);
+}
+
 }  // namespace plumb::test

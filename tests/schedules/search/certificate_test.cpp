@@ -65,6 +65,25 @@ TEST_CASE("the work and the memory of a rank alone are a bound that is searched 
   CHECK(certificate_faults(wrong, found.schedule).size() == 1);
 }
 
+TEST_CASE("the costs of pairs are part of a certificate") {
+  OrderQuestion question{.frame = {.name = "v", .microbatches = 4, .stages = snake_placement(2, 4)},
+                         .ranks = 2,
+                         .costs = equal_costs({.forward = 10, .input_grad = 10, .weight_grad = 10}, 4)};
+  question.costs.pairs = {.input_grad = std::vector<std::int64_t>(16, 15),
+                          .backward = std::vector<std::int64_t>(16, 25)};
+  const FoundSchedule found = search_schedule(question, {.timed_actions = 1e6}).value();
+  CHECK(found.time < 4 * 2 * 30);  // the work of a rank, one action after the other
+  const Certificate certificate = parse_certificate(certificate_text(certificate_of(question, found)), "c.json");
+  CHECK(certificate.costs.pairs == question.costs.pairs);
+  CHECK(certificate_faults(certificate, found.schedule).empty());
+  Certificate wrong = certificate;
+  wrong.costs.pairs = {};
+  CHECK_FALSE(certificate_faults(wrong, found.schedule).empty());
+  wrong.costs.pairs.backward = {25};
+  CHECK(certificate_faults(wrong, found.schedule) ==
+        std::vector<std::string>{"it has 1 entries of pairs' costs, where the schedule has 16"});
+}
+
 TEST_CASE("a damaged certificate is refused with its place") {
   const FoundSchedule found = search_schedule(asked(), {.timed_actions = 1e6}).value();
   std::string text = certificate_text(certificate_of(asked(), found));

@@ -9,6 +9,7 @@
 #include "schedules/error.h"
 #include "schedules/rules/validate.h"
 #include "schedules/search/catalogue_orders.h"
+#include "schedules/search/search_schedule.h"
 #include "schedules/synthesis/local_search.h"
 #include "tests/schedules/order_questions.h"
 #include "tests/schedules/random_questions.h"
@@ -18,12 +19,17 @@ namespace {
 
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
-/// Returns the shortest time over all orders of a question's one lane that are tried one by one, with micro-batches
-/// ascending on each stage.
+/// Returns the shortest time over all orders of a question's one lane that are tried one by one: with micro-batches, and
+/// the slices of each, ascending on each stage, or in any way.
 class EveryOrder {
  public:
-  explicit EveryOrder(const OrderQuestion& question)
-      : question_(question), order_(question.frame), lists_(static_cast<std::size_t>(question.ranks)) {
+  enum class Microbatches : std::uint8_t { kAscending, kAny };
+
+  explicit EveryOrder(const OrderQuestion& question, Microbatches microbatches = Microbatches::kAscending)
+      : question_(question),
+        microbatches_(microbatches),
+        order_(question.frame),
+        lists_(static_cast<std::size_t>(question.ranks)) {
     order_.ranks.assign(lists_.size(), {});
     for (int rank = 0; rank < question.ranks; ++rank) {
       std::vector<Action> list;
@@ -43,18 +49,31 @@ class EveryOrder {
     for (int stage = 0; stage < static_cast<int>(question_.frame.stages.size()); ++stage) {
       if (question_.frame.stages[stage].rank != rank) continue;
       for (const Op op : ops()) {
-        const int microbatch = static_cast<int>(std::ranges::count_if(
-            list, [&](const Action& action) { return action.op == op && action.stage == stage; }));
-        if (microbatch == question_.frame.microbatches) continue;
-        is_whole = false;
-        const Action action{.op = op, .stage = stage, .microbatch = microbatch};
-        if (!follows(list, action)) continue;
-        list.push_back(action);
-        if (fits(rank, list)) extend(rank, list);
-        list.pop_back();
+        for (const Action& action : next(list, op, stage)) {
+          is_whole = false;
+          if (!follows(list, action)) continue;
+          list.push_back(action);
+          if (fits(rank, list)) extend(rank, list);
+          list.pop_back();
+        }
       }
     }
     if (is_whole) lists_[static_cast<std::size_t>(rank)].push_back(list);
+  }
+
+  /// Returns the actions of a kind that a list may have next: of the first micro-batch that is not through, or of each.
+  std::vector<Action> next(const std::vector<Action>& list, Op op, int stage) const {
+    std::vector<Action> actions;
+    for (int microbatch = 0; microbatch < question_.frame.microbatches; ++microbatch) {
+      const auto done = static_cast<int>(std::ranges::count_if(list, [&](const Action& action) {
+        return action.op == op && action.stage == stage && action.microbatch == microbatch;
+      }));
+      if (done == question_.slices) continue;
+      const int part = op == Op::kForward ? done : question_.slices - 1 - done;
+      actions.push_back({.op = op, .part = static_cast<std::int16_t>(part), .stage = stage, .microbatch = microbatch});
+      if (microbatches_ == Microbatches::kAscending) break;
+    }
+    return actions;
   }
 
   std::vector<Op> ops() const {
@@ -62,11 +81,13 @@ class EveryOrder {
     return {Op::kForward, Op::kInputGrad, Op::kWeightGrad};
   }
 
-  /// True if a list has what an action of its stage needs.
-  static bool follows(const std::vector<Action>& list, const Action& action) {
+  /// True if a list has what an action of its stage needs: the last slice of a sequence goes back first.
+  bool follows(const std::vector<Action>& list, const Action& action) const {
     if (action.op == Op::kForward) return true;
-    const Op needed = action.op == Op::kWeightGrad ? Op::kInputGrad : Op::kForward;
-    return std::ranges::count(list, Action{.op = needed, .stage = action.stage, .microbatch = action.microbatch}) > 0;
+    Action needed = action;
+    needed.op = action.op == Op::kWeightGrad ? Op::kInputGrad : Op::kForward;
+    if (action.op != Op::kWeightGrad) needed.part = static_cast<std::int16_t>(question_.slices - 1);
+    return std::ranges::count(list, needed) > 0;
   }
 
   bool fits(int rank, const std::vector<Action>& list) const {
@@ -77,7 +98,7 @@ class EveryOrder {
   /// Tries all lists of a rank and of those behind it.
   void choose(std::size_t rank) {
     if (rank == lists_.size()) {
-      if (validate(order_).empty()) shortest_ = std::min(shortest_, order_time(order_, question_));
+      pair(0, 0);
       return;
     }
     for (const std::vector<Action>& list : lists_[rank]) {
@@ -86,7 +107,24 @@ class EveryOrder {
     }
   }
 
+  /// Tries the order with all ways to join neighbours, from a position of a rank on, to pairs that take less time.
+  void pair(std::size_t rank, std::size_t from) {
+    for (; rank < order_.ranks.size(); ++rank, from = 0) {
+      std::vector<Action>& list = order_.ranks[rank];
+      for (std::size_t i = from; i + 1 < list.size() && question_.costs.has_pairs(); ++i) {
+        const Action& backward = list[i + 1];
+        if (list[i].op != Op::kForward || !gives_input_gradient(backward.op) || list[i].stage == backward.stage)
+          continue;
+        list[i].overlaps_next = true;
+        pair(rank, i + 2);
+        list[i].overlaps_next = false;
+      }
+    }
+    if (validate(order_).empty()) shortest_ = std::min(shortest_, order_time(order_, question_));
+  }
+
   const OrderQuestion& question_;
+  Microbatches microbatches_;
   Schedule order_;
   std::vector<std::vector<std::vector<Action>>> lists_;  ///< [rank] the lists that it may have
   std::int64_t shortest_ = kAny;
@@ -124,6 +162,72 @@ TEST_CASE("where stages share a rank's memory, a forward may have to wait though
     if (shortest < kAny) ++limited;
   }
   CHECK(limited >= 20);
+}
+
+TEST_CASE("with sequences in slices the shortest order is that of trying all of them") {
+  std::mt19937_64 random(14);
+  int limited = 0;
+  for (int k = 0; k < 16; ++k) {
+    OrderQuestion question = random_question(random, {.ranks = 2, .microbatches = 1 + k % 2, .slices = 3 - k % 2});
+    question.whole_backwards = k % 4 > 1 || k % 2 == 1;
+    CAPTURE(k);
+    const ExactOrder exact = exact_order(question, kAny);
+    REQUIRE(exact.is_complete);
+    CHECK(exact.time == EveryOrder(question).shortest());
+    if (exact.schedule.ranks.empty()) continue;
+    if (!question.memory.max_bytes.empty()) ++limited;
+    CHECK(validate(exact.schedule).empty());
+    CHECK(fits_memory(question, exact.schedule));
+    CHECK(order_time(exact.schedule, question) == exact.time);
+    CHECK(best_bound(question).time <= exact.time);
+  }
+  CHECK(limited >= 4);
+}
+
+TEST_CASE("no order in which micro-batches change places is shorter, and none whose slices of two mix") {
+  std::mt19937_64 random(15);
+  for (int k = 0; k < 8; ++k) {
+    OrderQuestion question = random_question(random, {.ranks = 2, .microbatches = 2, .slices = 2});
+    question.whole_backwards = true;
+    question.objective = Objective::kMakespan;
+    CAPTURE(k);
+    CHECK(exact_order(question, kAny).time == EveryOrder(question, EveryOrder::Microbatches::kAny).shortest());
+  }
+}
+
+TEST_CASE("no bound is above the shortest of all orders with pairs, and no search is below it") {
+  std::mt19937_64 random(16);
+  int shorter = 0;
+  for (int k = 0; k < 8; ++k) {
+    const bool is_alone = k % 4 != 0;
+    OrderQuestion question = random_question(random, {.placement = k % 8 == 0 ? "v" : "loop",
+                                                      .ranks = is_alone ? 1 : 2,
+                                                      .microbatches = is_alone ? 3 : 2,
+                                                      .pairs = true});
+    const std::size_t stages = question.frame.stages.size();
+    question.costs.pairs.input_grad = {};
+    question.whole_backwards = true;
+    std::ranges::fill(question.costs.weight_grad, 0);
+    for (std::size_t pair = 0; pair < stages * stages; ++pair) {
+      question.costs.pairs.backward[pair] =
+          std::max(question.costs.forward[pair / stages], question.costs.input_grad[pair % stages]);
+      if (pair / stages == pair % stages) {
+        question.costs.pairs.backward[pair] =
+            question.costs.forward[pair / stages] + question.costs.input_grad[pair % stages];
+      }
+    }
+    question.memory.max_bytes.assign(static_cast<std::size_t>(question.ranks), 30 + 10 * (k % 3));
+    OrderQuestion apart = question;
+    apart.costs.pairs = {};
+    const std::int64_t shortest = EveryOrder(question).shortest();
+    CAPTURE(k);
+    CHECK(best_bound(question).time <= shortest);
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 1e6}).value();
+    CHECK(found.bound.time <= shortest);
+    CHECK(found.time >= shortest);
+    if (shortest < EveryOrder(apart).shortest()) ++shorter;
+  }
+  CHECK(shorter >= 3);
 }
 
 TEST_CASE("with whole backwards and 1F1B's memory, 1F1B's time is proved the shortest") {

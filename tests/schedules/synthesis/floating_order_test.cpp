@@ -50,7 +50,7 @@ TEST_CASE("the completed order is valid, keeps to the limit and takes the time t
     const std::vector<GapRule> gaps(4, {ratio});
     const std::int64_t time = timed.time(timed.without_weight_grads(), gaps);
     const RankOrders whole = timed.complete(timed.without_weight_grads(), gaps);
-    CHECK(TimedOrder(graph).time(whole) == time);
+    CHECK(TimedOrder(graph).time(whole, graph.joined) == time);
     const Schedule completed = in_order(schedule, graph, whole);
     CHECK(validate(completed, {.max_activations = {8}}).empty());
   }

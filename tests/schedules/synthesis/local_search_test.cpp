@@ -1,5 +1,7 @@
 #include "schedules/synthesis/local_search.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -66,10 +68,36 @@ TEST_CASE("what cannot be searched is refused") {
   const Schedule zb_v = make_schedule("zb-v", {.ranks = 2, .microbatches = 4});
   CHECK_THROWS_WITH_AS(shorten_order(zb_v, question_of(zb_v, equal_costs({}, 4), 3), {}),
                        "rank 0 of zb-v holds more than its memory to begin with: give it more", ScheduleError);
-  const Schedule pairs = make_schedule("dualpipev", {.ranks = 2, .microbatches = 4});
-  CHECK_THROWS_AS(order_time(pairs, question_of(pairs, equal_costs({}, 4))), ScheduleError);
+  const Schedule turned = parse_schedule("0F0 0B0&0F1 0B1");
+  CHECK_THROWS_AS(order_time(turned, question_of(turned, equal_costs({}, 1))), ScheduleError);
   const Schedule stuck = parse_schedule("0F0 0B1 0F1 0B0\n1F1 1F0 1B0 1B1");
   CHECK_THROWS_AS(order_time(stuck, question_of(stuck, equal_costs({}, 2))), ScheduleError);
+}
+
+TEST_CASE("a pair starts with the later of its inputs, and both end at its end") {
+  const Schedule schedule = parse_schedule("0F0 1F0 0F1&1B0 1F1 0B0 1B1 0B1");
+  OrderQuestion question = question_of(schedule, equal_costs({.forward = 10, .input_grad = 20}, 2));
+  CHECK(order_time(schedule, question) == 2 * 2 * 30);
+  question.costs.pairs = {.backward = {30, 22, 21, 30}};
+  CHECK(order_time(schedule, question) == 2 * 2 * 30 - 8);
+  CHECK(order_time(parse_schedule("0F0 1F0 0F1 1B0 1F1 0B0 1B1 0B1"), question) == 2 * 2 * 30);
+}
+
+TEST_CASE("pairs are made where they make an order shorter, and taken apart where not") {
+  const Schedule apart = parse_schedule("0F0 1F0 0F1 1B0 0B0 1F1 1B1 0B1");
+  OrderQuestion question = question_of(apart, equal_costs({.forward = 10, .input_grad = 20}, 2));
+  question.whole_backwards = true;
+  question.costs.pairs = {.backward = {30, 22, 21, 30}};
+  const Schedule paired = shorten_order(apart, question, {.steps = 500});
+  CHECK(validate(paired).empty());
+  CHECK(order_time(paired, question) == 2 * 2 * 30 - 8 - 9);  // 0F1 with 1B0, and 1F1 with 0B0
+  CHECK(std::ranges::count_if(paired.ranks[0], &Action::overlaps_next) == 2);
+  // On two ranks a pair that waits for a gradient keeps the other rank's forward waiting.
+  const Schedule waiting = parse_schedule("0F0 2F0 0F1&2B0 2F1 2B1 0B0 0B1\n1F0 1F1 1B0 1B1");
+  OrderQuestion two = question_of(waiting, equal_costs({.forward = 10, .input_grad = 20}, 3));
+  two.whole_backwards = true;
+  two.costs.pairs = {.backward = {30, 30, 29, 30, 30, 30, 30, 30, 30}};
+  CHECK(order_time(shorten_order(waiting, two, {.steps = 500}), two) <= order_time(waiting, two));
 }
 
 }  // namespace plumb::test

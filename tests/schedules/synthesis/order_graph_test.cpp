@@ -42,11 +42,25 @@ TEST_CASE("slices ascend in forwards and descend in backwards, each behind its n
   CHECK(inputs(5) == std::array{4, -1, -1});  // 0W0 needs 0I0
 }
 
-TEST_CASE("pairs and other operations cannot be searched") {
-  for (const char* text : {"0F0 0R0 0B0", "0F0 0F1&0B0 0B1"}) {
+TEST_CASE("other operations, and other pairs than a forward with a backward behind it, cannot be searched") {
+  for (const char* text : {"0F0 0R0 0B0", "0F0 0B0&0F1 0B1", "0F0 0I0 0F1&0W0 0B1"}) {
     const Schedule schedule = parse_schedule(text);
     CHECK_THROWS_AS(OrderGraph(schedule, question_of(schedule, equal_costs({}, 1))), ScheduleError);
   }
+}
+
+TEST_CASE("pairs are those of the schedule, and gain what their costs say") {
+  const Schedule paired = parse_schedule("0F0 1F0 0F1&1B0 1F1 1B1 0I0 0W0 0B1");
+  OrderCosts costs{.forward = {1, 2}, .input_grad = {3, 4}, .weight_grad = {5, 6}, .hop = both_ways({0, 0})};
+  costs.pairs = {.input_grad = {4, 4, 5, 6}, .backward = {9, 9, 10, 12}};
+  const OrderGraph graph(paired, question_of(paired, costs));
+  CHECK(graph.joined == Joined{0, 0, 1, 0, 0, 0, 0, 0, 0});
+  CHECK(graph.pair_gain(2, 3) == 1 + 4 + 6 - 9);  // 0F1 and 1B0
+  CHECK(graph.pair_gain(4, 6) == 2 + 3 - 5);      // 1F1 and 0I0 gain nothing
+  CHECK(graph.pair_gain(3, 2) == 0);              // the backward stands first
+  CHECK(graph.pair_gain(2, 4) == 0);              // two forwards
+  CHECK(in_order(paired, graph, graph.listed, graph.joined).ranks == paired.ranks);
+  CHECK_FALSE(in_order(paired, graph, graph.listed).ranks[0][2].overlaps_next);
 }
 
 }  // namespace plumb::test

@@ -184,6 +184,31 @@ TEST_CASE("no bound is above the optimum of a few stages on a loop or a V, and a
   CHECK(settled >= kQuestions / 2);
 }
 
+TEST_CASE("no bound is above the optimum of a few slices, and a search that settles is the optimum") {
+  std::mt19937_64 random(8);
+  int settled = 0, equal = 0;
+  constexpr int kQuestions = 120;
+  for (int k = 0; k < kQuestions; ++k) {
+    const OrderQuestion question = random_question(random, {.placement = k % 4 == 3 ? "loop" : "chain",
+                                                            .ranks = 2 + k % 3 / 2,
+                                                            .microbatches = 1 + static_cast<int>(random() % 2),
+                                                            .slices = 2 + k % 2,
+                                                            .slower_back = k % 3 == 0});
+    const ExactOrder exact = exact_order(question, std::numeric_limits<std::int64_t>::max(), {.most_nodes = 20'000});
+    if (!exact.is_complete || exact.schedule.ranks.empty()) continue;
+    ++settled;
+    CAPTURE(k);
+    CHECK(best_bound(question).time <= exact.time);
+    if (std::max(best_bound(question).time, best_alone(question, 2 * exact.time)) == exact.time) ++equal;
+    CHECK(best_alone(question, 2 * exact.time) <= exact.time);
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 5e6}).value();
+    CHECK(found.time == exact.time);
+    CHECK(found.bound.time == exact.time);
+  }
+  MESSAGE("settled ", settled, " of ", kQuestions, ", bound equal to the optimum in ", equal);
+  CHECK(settled >= kQuestions / 2);
+}
+
 TEST_CASE("a search is never worse than the catalogue within its memory, and halves the gap of what is far off") {
   std::mt19937_64 random(3);
   std::vector<double> far_off;
@@ -242,6 +267,47 @@ TEST_CASE("with sequences in slices a search is never worse than the catalogue, 
   MESSAGE(proved, " of ", asked, " proved optimal; the median gap is ", median(gaps_before), ", and ", median(gaps),
           " of what is found");
   CHECK(median(gaps) <= median(gaps_before));
+}
+
+TEST_CASE("where pairs overlap, a search is never worse than a schedule with or without them, nor below its bound") {
+  std::mt19937_64 random(9);
+  int proved = 0, asked = 0, with_pairs = 0;
+  std::vector<double> gaps_apart, gaps;
+  constexpr std::array kOfSeveralStages = {"v", "loop", "wave", "bidirectional", "bidirectional"};
+  for (int k = 0; k < 100; ++k) {
+    QuestionSize size{.placement = kOfSeveralStages[static_cast<std::size_t>(k) % kOfSeveralStages.size()],
+                      .ranks = 2 * (1 + static_cast<int>(random() % 2)),
+                      .microbatches = 2 + static_cast<int>(random() % 8),
+                      .pairs = true};
+    size.busy_links = k % 7 == 0;
+    const OrderQuestion question = random_question(random, size);
+    const std::vector<Schedule> orders = known_orders(question);
+    if (orders.empty()) continue;
+    const FoundSchedule found = search_schedule(question, {.timed_actions = 1e6}).value();
+    CAPTURE(k);
+    std::int64_t best_known = std::numeric_limits<std::int64_t>::max();
+    for (const Schedule& order : orders) {
+      const std::int64_t time = order_time(order, question);
+      CHECK(found.time <= time);
+      CHECK(best_bound(question).time <= time);
+      best_known = std::min(best_known, time);
+    }
+    CHECK(found.time >= found.bound.time);
+    CHECK(order_time(found.schedule, question) == found.time);
+    CHECK(validate(found.schedule).empty());
+    CHECK(fits_memory(question, found.schedule));
+    ++asked;
+    proved += found.time == found.bound.time ? 1 : 0;
+    with_pairs += std::ranges::any_of(found.schedule.ranks, [](const std::vector<Action>& list) {
+      return std::ranges::any_of(list, &Action::overlaps_next);
+    });
+    gaps.push_back(gap(found.time, found.bound));
+    gaps_apart.push_back(gap(best_known, found.bound));
+  }
+  MESSAGE(with_pairs, " of ", asked, " are found with pairs, and ", proved, " are proved optimal; the median gap is ",
+          median(gaps_apart), " of the best that is known, and ", median(gaps), " of what is found");
+  CHECK(with_pairs >= asked / 4);
+  CHECK(median(gaps) < median(gaps_apart));
 }
 
 TEST_CASE("where links carry one message at a time, a search is never worse than the catalogue, nor below its bound") {

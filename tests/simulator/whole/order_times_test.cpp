@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
+#include <utility>
 
 #include "schedules/bounds/order_question.h"
 #include "schedules/passes/lower.h"
 #include "schedules/search/catalogue_orders.h"
+#include "schedules/search/search_schedule.h"
 #include "schedules/synthesis/local_search.h"
 #include "simulator/simulate.h"
 
@@ -42,6 +45,55 @@ TEST_CASE("an order takes as long in a search as in a simulation, on any placeme
     }
   }
   CHECK(timed > 100);
+}
+
+TEST_CASE("an order with overlapped pairs takes as long in a search as in a simulation") {
+  std::mt19937 random(42);
+  int paired = 0;
+  for (int k = 0; k < 20; ++k) {
+    const std::vector<StagePlace> stages = k % 2 == 0 ? snake_placement(4, 8) : bidirectional_placement(4);
+    const auto count = static_cast<int>(stages.size());
+    const auto seconds = [&random](unsigned most) { return Seconds{1.0 + static_cast<double>(random() % most)}; };
+    const bool equal = k % 4 < 2;
+    CostTable table = chunk_cost_table(count, {.hop_latency = Seconds{static_cast<double>(random() % 3)}});
+    std::vector<StageCosts> parts;  // copies of a part cost the same
+    for (int part = 0; part < count; ++part) {
+      if (equal && part > 0) {
+        parts.push_back(parts.front());
+        continue;
+      }
+      StageCosts& stage = parts.emplace_back(table.stages.front());
+      const auto set = [&stage](Op op, std::vector<Segment> segments) {
+        stage.segments[static_cast<std::size_t>(op)] = {std::move(segments)};
+      };
+      const auto exchange = [&] {
+        return Segment{.kind = Segment::Kind::kCollective, .seconds = seconds(9), .group = Group::kExpert};
+      };
+      const Segment input_grad{.seconds = seconds(9)}, weight_grad{.seconds = seconds(9)}, back = exchange();
+      set(Op::kForward, {Segment{.seconds = seconds(9)}, exchange()});
+      set(Op::kInputGrad, {input_grad, back});
+      set(Op::kWeightGrad, {weight_grad});
+      set(Op::kBackward, {input_grad, back, weight_grad});
+    }
+    for (std::size_t s = 0; s < stages.size(); ++s)
+      table.stages[s] = parts[static_cast<std::size_t>(stages[s].model_part)];
+    OrderQuestion question{.frame = {.name = "any", .microbatches = 8, .stages = stages},
+                           .ranks = 4,
+                           .costs = order_costs(table, stages),
+                           .objective = Objective::kMakespan};
+    REQUIRE(question.costs.has_pairs());
+    std::vector<Schedule> orders = catalogue_orders(question);
+    orders.push_back(search_schedule(question, {.timed_actions = 5e5}).value().schedule);
+    for (const Schedule& order : orders) {
+      CAPTURE(k);
+      CAPTURE(order.name);
+      CHECK(order_time(order, question) == simulate(lower(order), table, {.record_timeline = false}).makespan.count());
+      paired += std::ranges::any_of(order.ranks, [](const std::vector<Action>& list) {
+        return std::ranges::any_of(list, &Action::overlaps_next);
+      });
+    }
+  }
+  CHECK(paired >= 30);
 }
 
 }  // namespace plumb::test
