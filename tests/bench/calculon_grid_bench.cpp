@@ -157,8 +157,8 @@ void print_flat(const std::vector<Part>& parts) {
     visit_layouts(pricing, part.space, [&](const Layout& layout) {
       const Skeleton& known = *skeletons.find(layout);
       const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
-      least = std::min(least, step_time_lower_bound(stage_table(priced), known.bound,
-                                                    microbatches_of(part.training, layout)));
+      least = std::min(least,
+                       step_time_lower_bound(stage_table(priced), known.bound, microbatches_of(part.training, layout)));
       return ++layouts > 0;
     });
   }

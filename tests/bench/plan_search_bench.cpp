@@ -83,8 +83,7 @@ void print_flat(const Question& question, const LayoutSpace& space, const Traini
   visit_layouts(pricing, space, [&](const Layout& layout) {
     const Skeleton& known = *skeletons.find(layout);
     const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
-    least = std::min(least, step_time_lower_bound(stage_table(priced), known.bound,
-                                                  microbatches_of(training, layout)));
+    least = std::min(least, step_time_lower_bound(stage_table(priced), known.bound, microbatches_of(training, layout)));
     return ++flat.steps > 0;
   });
   flat.seconds += thread_seconds();
