@@ -26,9 +26,9 @@ struct WeightMessages {
   bool any() const { return !partner.empty(); }
 
   /// Returns the SENDs whose delivery an action waits for. F, B, I, W, R and SEND_WEIGHTS wait for the first RECV_WEIGHTS
-  /// of their stage since its last RESHARD: further ones bring the same weights. SEND_WGRAD and OPTIMIZER_STEP wait for the gradients that it has
-  /// received since its last SEND_WGRAD or OPTIMIZER_STEP. RESHARD waits for all messages of
-  /// the stage's weights since the last one.
+  /// of their stage since its last RESHARD: further ones bring the same weights. SEND_WGRAD and OPTIMIZER_STEP wait for
+  /// the gradients that their stage has received since its last SEND_WGRAD or OPTIMIZER_STEP. RESHARD waits for all
+  /// messages of the stage's weights since the last one.
   std::span<const std::int32_t> awaited_by(std::int32_t id) const {
     if (!any()) return {};
     const auto first = static_cast<std::size_t>(first_awaited[static_cast<std::size_t>(id)]);
