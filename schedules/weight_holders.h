@@ -16,6 +16,11 @@ namespace plumb { inline namespace schedules {
 /// its rank and of a lane of its own; -1 for a stage without weights.
 std::vector<int> weight_holders(const Schedule& schedule);
 
+/// True for a stage whose state is counted: not for one that works with another stage's weights.
+constexpr bool holds_state(const std::vector<int>& holders, int stage) {
+  return holders[static_cast<std::size_t>(stage)] < 0 || holders[static_cast<std::size_t>(stage)] == stage;
+}
+
 /// Returns the operation that `op` is for the life of activations: the input gradient of a stage without weights is its
 /// whole backward.
 constexpr Op with_or_without_weights(Op op, bool has_weights) {

@@ -70,7 +70,7 @@ std::int64_t duration_of(const OrderCosts& costs, const Action& action) {
 
 std::int64_t pair_duration(const OrderCosts& costs, const Action& forward, const Action& backward) {
   const std::int64_t apart = duration_of(costs, forward) + duration_of(costs, backward);
-  if (!costs.has_pairs() || forward.stage == backward.stage) return apart;
+  if (!costs.has_pairs()) return apart;
   const std::vector<std::int64_t>& times =
       backward.op == Op::kInputGrad ? costs.pairs.input_grad : costs.pairs.backward;
   const std::size_t stages = costs.forward.size();

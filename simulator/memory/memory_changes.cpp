@@ -44,8 +44,7 @@ class Collector {
  private:
   void collect_state() {
     for (std::int32_t s = 0; s < static_cast<std::int32_t>(schedule_.stages.size()); ++s) {
-      const bool is_of_holder = weights_[s] < 0 || weights_[s] == s;  // lanes of a rank share their weights
-      if (!with_state_[s] || !is_of_holder) continue;
+      if (!with_state_[s] || !holds_state(weights_, s)) continue;
       const StageMemory& memory = costs_.stages[s].memory;
       auto& changes = changes_[schedule_.stages[s].rank];
       for (const auto& [kind, bytes] : {std::pair{MemoryKind::kParameters, memory.parameter_bytes},

@@ -141,7 +141,9 @@ std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSc
                                       const CostTable& costs, const std::vector<StepCost>& step_costs,
                                       const StepTimes& times) {
   std::vector<Holder> holders(schedule.ranks.size());
+  const std::vector<int> weights = weight_holders(schedule);
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
+    if (!holds_state(weights, static_cast<int>(s))) continue;
     const StageMemory& memory = costs.stages[s].memory;
     holders[schedule.stages[s].rank].bytes += memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes;
   }

@@ -15,6 +15,7 @@ COSTS = "f=1,i=1,w=1,r=1,c=0.5,x=0.5,u=0.25,g=0.25,o=0.125,mib=1,gb_per_s=1"
 # An option has a value other than its default, and other options that it needs, which the compared answer has too.
 VALUES = {
     "--ranks": "6", "--microbatches": "20", "--chunks": "3", "--group": "8", "--slices": "2", "--batch": "8",
+    "--node-ranks": "2",
     "--vertical-sync": None, "--memory": "2", "--lenient": None, "--checkpoint": "always", "--offload": "1",
     "--offload-stages": "1",
     "--shard": "1", "--prefetch": (None, "--shard", "1"), "--lowering": "pytorch",

@@ -278,7 +278,7 @@ class Schedules(CommandLineTest):
         self.assertGreaterEqual(answer["step_time_s"], 8 * 9)
         self.assertLessEqual(answer["step_time_s"], 8 * 9 + 6 + 9)
         self.refused(3, "plan", "deepseek-nano", "h100", "--devices", 2, "--global-batch", 8, "--layout",
-                     "schedule=vocab-2,pp=2", says=["divides layers into model parts", "schedule=1f1b"])
+                     "schedule=vocab-2,pp=2", says=["cuts the output layer into shards", "schedule=1f1b"])
         self.refused(1, "run", "--schedule", "vocab-1", "-p", 2, "-m", 4, "--costs", "f=0.001,b=0.002", "--backend",
                      "timed", says=["shards of a model part", "no backend"])
         self.refused(1, "schedule", "search", "vocab-1", "-p", 2, "-m", 4, says=["cannot be searched", "shards"])
@@ -429,12 +429,14 @@ class Schedules(CommandLineTest):
             self.assertGreaterEqual(found["makespan_s"], found["makespan_bound_s"], name)
             self.assertEqual(self.json("schedule", "check", made, "--certificate", proof)["certificate_faults"], [], name)
 
-    def test_a_search_says_that_pairs_which_gain_come_apart(self):
+    def test_a_search_keeps_pairs_of_a_forward_and_a_backward_and_says_that_others_come_apart(self):
         plan = self.folder / "plan.json"
-        self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 32, "--layout", "pp=4,tp=4,mbs=1,schedule=dualpipev", "-o", plan)
-        result = plumb("schedule", "search", plan, "--objective", "makespan", "--effort", "1M")
-        self.assertIn("pairs that overlap come apart", result.stderr)
-        self.assertIn("no order without overlapped pairs", result.stdout)
+        for schedule, comes_apart in (("stp", True), ("dualpipev", False)):
+            self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 32, "--layout",
+                      f"pp=4,tp=4,mbs=1,schedule={schedule}", "-o", plan)
+            result = plumb("schedule", "search", plan, "--objective", "makespan", "--effort", "1M")
+            self.assertEqual("come apart in a search" in result.stderr, comes_apart, result.stderr)
+            self.assertEqual("without other pairs than of a forward and a backward" in result.stdout, comes_apart)
         result = plumb("schedule", "search", "dualpipev", "-p", 4, "-m", 8, "--effort", "1M")  # a pair lasts as long as both
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 

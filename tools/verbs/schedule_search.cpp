@@ -169,8 +169,7 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   if (std::ranges::any_of(questions, &SearchQuestion::pairs_gain)) {
     print_note(
         "plumb: pairs of other actions than a forward and a backward come apart in a search: an order with them may "
-        "take "
-        "less than its bound");
+        "take less than its bound");
   }
   if (effort.solver &&
       std::ranges::none_of(questions, [](const SearchQuestion& asked) { return is_programmable(asked.question); })) {
