@@ -9,7 +9,6 @@
 // values, which the code can move to the attention's rank, and recomputation, which is an option of every schedule.
 
 #include <algorithm>
-#include <ranges>
 
 #include "schedules/generators/generators.h"
 #include "schedules/generators/phases.h"
@@ -82,7 +81,8 @@ Schedule helixpipe_schedule(const ScheduleParameters& parameters) {
   schedule.ranks = HelixForwards(helix, m).list();
   for (std::vector<Action>& actions : schedule.ranks) {
     const std::vector<Action> forwards = actions;
-    for (const Action& forward : forwards | std::views::reverse) {
+    for (std::size_t i = forwards.size(); i-- > 0;) {
+      const Action& forward = forwards[i];
       const Op op = helix.backward(schedule.stages[forward.stage].model_part);
       actions.push_back(compute_action(op, forward.stage, forward.microbatch));
     }

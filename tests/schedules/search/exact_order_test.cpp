@@ -11,6 +11,7 @@
 #include "schedules/search/catalogue_orders.h"
 #include "schedules/search/search_schedule.h"
 #include "schedules/synthesis/local_search.h"
+#include "tests/sanitized.h"
 #include "tests/schedules/order_questions.h"
 #include "tests/schedules/random_questions.h"
 
@@ -147,7 +148,8 @@ TEST_CASE("the shortest order is that of trying all of them") {
   }
 }
 
-TEST_CASE("where stages share a rank's memory, a forward may have to wait though it could run at once") {
+TEST_CASE("where stages share a rank's memory, a forward may have to wait though it could run at once" *
+          doctest::skip(kIsSanitized)) {
   std::mt19937_64 random(13);
   int limited = 0;
   for (int k = 0; k < 40; ++k) {
@@ -195,7 +197,8 @@ TEST_CASE("no order in which micro-batches change places is shorter, and none wh
   }
 }
 
-TEST_CASE("no bound is above the shortest of all orders with pairs, and no search is below it") {
+TEST_CASE("no bound is above the shortest of all orders with pairs, and no search is below it" *
+          doctest::skip(kIsSanitized)) {
   std::mt19937_64 random(16);
   int shorter = 0;
   for (int k = 0; k < 8; ++k) {
