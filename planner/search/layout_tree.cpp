@@ -231,6 +231,8 @@ std::optional<Rejection> LayoutTree::why_not(const Layout& layout) const {
   if (pricing_.graph() != nullptr) keys.recompute = layout.recompute;
   if (layout.recompute_layers > 0) keys.recompute_layers = layout.recompute_layers;
   if (layout.shard > 0) keys.shard = layout.shard;
+  if (layout.bucket_mib > 0) keys.bucket_mib = layout.bucket_mib;
+  if (layout.order != RankOrder::kStagesApart) keys.order = layout.order;
   if (!layout.split.empty()) keys.split = layout.split;
   return Rejection{std::move(keys), std::move(*reason)};
 }

@@ -295,6 +295,8 @@ class Schedules(CommandLineTest):
         self.refused(1, "run", "--schedule", "helixpipe", "-p", 2, "-m", 4, "--costs", "f=0.001,i=0.001,w=0.001",
                      "--backend", "timed", says=["without weights", "no backend"])
         self.refused(1, "schedule", "search", "helixpipe", "-p", 2, "-m", 4, says=["cannot be searched"])
+        self.refused(1, "simulate", "--schedule", "helixpipe", "-p", 2, "-m", 4, "--costs", "f=1:2,i=1,w=1",
+                     says=["5 model parts", "one for each part"])
         self.refused(1, "simulate", "--schedule", "helixpipe", "-p", 2, "-m", 4, "--costs", "f=1,b=2",
                      says=["splits them", "give i= and w="])
 

@@ -115,7 +115,14 @@ ChunkCosts of_stages(ChunkCosts chunk, const Schedule& schedule) {
   for (std::vector<Seconds>* list :
        {&chunk.forward, &chunk.input_grad, &chunk.weight_grad, &chunk.backward, &chunk.recompute, &chunk.optimizer,
         &chunk.move, &chunk.unshard, &chunk.reduce_grad}) {
-    if (list->size() == 1 || list->size() != parts) continue;
+    if (list->size() <= 1 || list->size() == schedule.stages.size()) continue;
+    if (list->size() != parts && parts < schedule.stages.size()) {
+      throw SpecError(
+          fmt::format("a list of --costs has {} entries for the {} stages of {} model parts: give one, one for each "
+                      "part, or one for each stage",
+                      list->size(), schedule.stages.size(), parts));
+    }
+    if (list->size() != parts) continue;  // chunk_cost_table refuses it by its key
     std::vector<Seconds> by_stage;
     for (const StagePlace& place : schedule.stages)
       by_stage.push_back((*list)[static_cast<std::size_t>(place.model_part)]);
