@@ -502,7 +502,7 @@ class Planning(CommandLineTest):
 
     def test_an_order_of_ranks_that_is_none_is_refused_with_those_that_are(self):
         layout = ("simulate", "llama-3-8b", "h100:16", "--global-batch", 128, "--stack", "nemo", "--layout")
-        self.refused(1, *layout, "dp=4,pp=4,order=pp-dp", says=["tp-cp-dp-pp or tp-cp-pp-dp"])
+        self.refused(2, *layout, "dp=4,pp=4,order=pp-dp", says=["tp-cp-dp-pp or tp-cp-pp-dp"])
 
     def test_presets_vary_as_a_whole(self):
         rows = self.json("whatif", self.llama_plan(), "--vary", "gpus=16,32", "--vary", "cluster=h100,a100", "--vary",
