@@ -25,9 +25,10 @@ std::vector<Value> by_stage(const std::vector<Value>& by_kind, const std::vector
   return values;
 }
 
-}  // namespace
-
-PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order) {
+/// Returns the layout with each kind of stage as `price_of(pricer, stage)` has it, without links.
+template <typename PriceOf>
+PricedLayout with_stages(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order,
+                         const PriceOf& price_of) {
   Partition partition = layout_partition(pricing, layout, schedule, order.parts);
   PricedLayout priced{.split = std::move(partition.split), .notes = std::move(partition.notes)};
   const ClusterSpec& cluster = pricing.cluster();
@@ -55,15 +56,28 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     priced.kind_of_stage.push_back(static_cast<int>(twin));
     if (twin < std::ssize(kinds)) continue;
     kinds.push_back(&stage);
-    StagePrice price = pricer.price(stage);
+    StagePrice price = price_of(pricer, stage);
     priced.kinds.stages.push_back(std::move(price.costs));
     if (price.buckets) priced.buckets.push_back(*price.buckets);
     if (price.host_optimizer_bytes) priced.host_optimizer_bytes.push_back(*price.host_optimizer_bytes);
   }
+  return priced;
+}
+
+}  // namespace
+
+PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order) {
+  PricedLayout priced = with_stages(pricing, layout, schedule, order,
+                                    [](StagePricer& pricer, const StagePlace& stage) { return pricer.price(stage); });
   priced.links.reserve(order.hops.size());
   for (const auto& [source, destination] : order.hops)
     priced.links.push_back({source, destination, pricing.hop(layout, source, destination)});
-  return alike ? priced : with_handovers(pricing, layout, schedule, std::move(priced), std::nullopt);
+  return layout.meshes.empty() ? priced : with_handovers(pricing, layout, schedule, std::move(priced), std::nullopt);
+}
+
+PricedLayout hold_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order) {
+  return with_stages(pricing, layout, schedule, order,
+                     [](StagePricer& pricer, const StagePlace& stage) { return pricer.hold(stage); });
 }
 
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {

@@ -67,6 +67,9 @@ struct PricedLayout {
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order);
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule);
 
+/// Returns price_layout() with the memory of the stages alone, which is found sooner: no times, and no links.
+PricedLayout hold_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order);
+
 /// The prices by stage, as a simulation reads them.
 CostTable cost_table(const PricedLayout& priced);
 

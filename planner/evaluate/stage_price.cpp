@@ -101,11 +101,19 @@ const Pricing::LayerState& StagePricer::state_of(int kind) const {
   return states_[static_cast<std::size_t>(kind) % states_.size()];
 }
 
+StagePrice StagePricer::hold(const StagePlace& stage) {
+  StagePrice result;
+  StageMemory& memory = result.costs.memory;
+  memory = memory_of(stage, layers_.of(stage.model_part));
+  if (layout_.offload.optimizer) result.host_optimizer_bytes = std::exchange(memory.optimizer_bytes, 0);
+  return result;
+}
+
 StagePrice StagePricer::price(const StagePlace& stage) {
   const std::span<const int> layers = layers_.of(stage.model_part);
   const std::vector<LayerPrice>& prices = prices_on(stage.rank);
   count_kinds(counts_, layers);
-  StagePrice result;
+  StagePrice result = hold(stage);
   StageCosts& costs = result.costs;
   price_messages(costs, stage);
   StagePasses passes = stage_passes(counts_, prices, layout_.recompute, backward_);
@@ -118,8 +126,6 @@ StagePrice StagePricer::price(const StagePlace& stage) {
   const Replicated held = state_on(stage.rank);
   price_replicas(result, held, layers, prices, passes);
   price_step(costs, stage, held, passes);
-  costs.memory = memory_of(stage, layers);
-  if (layout_.offload.optimizer) result.host_optimizer_bytes = std::exchange(costs.memory.optimizer_bytes, 0);
   price_moves(costs, stage);
   return result;
 }

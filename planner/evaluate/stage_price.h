@@ -40,6 +40,9 @@ class StagePricer {
 
   StagePrice price(const StagePlace& stage);
 
+  /// Returns the price with the stage's memory alone.
+  StagePrice hold(const StagePlace& stage);
+
  private:
   bool is_inner(const StagePlace& stage) const { return stage.model_part > 0 && stage.model_part < last_part_; }
   const std::vector<LayerPrice>& prices_on(int rank);

@@ -167,7 +167,7 @@ Candidates::Opened Candidates::open_family(const Branch& family) {
 }
 
 Candidates::Opened Candidates::open_core(const Branch& core) {
-  std::vector<Offload> offloads = tree_.choices().offload();
+  std::vector<Offload> offloads = tree_.choices().offload(core.layout);
   if (!options_.complete && !order_)
     std::erase_if(offloads, [&](const Offload& offload) { return cannot_fit(core.layout, offload); });
   if (offloads.empty()) return {.seen = {.cores_too_large = 1}};
@@ -175,9 +175,11 @@ Candidates::Opened Candidates::open_core(const Branch& core) {
   Opened opened{.conflicts = std::move(layouts.conflicts), .seen = {.all = std::ssize(layouts.layouts)}};
   Candidate candidate{.place = core.place, .time = core.bound, .value = core.value};
   StageBounds bounds;
+  HeldTooMuch held;
   for (Layout& layout : layouts.layouts) {
     candidate.layout = std::move(layout);
-    if (std::ranges::find(offloads, candidate.layout.offload) == offloads.end()) {
+    const bool may_fit = std::ranges::find(offloads, candidate.layout.offload) != offloads.end();
+    if (!may_fit || (!options_.complete && !order_ && holds_too_much(candidate.layout, held))) {
       ++opened.seen.too_large;
     } else if (!order_) {
       const Candidate priced = bounded(candidate, Known::kStages, bound_by_stages(candidate.layout, bounds));
@@ -218,6 +220,28 @@ bool Candidates::cannot_fit(Layout core, const Offload& offload) {
   const std::int64_t peak = least_peak_bytes(pricing_, core, *skeletons_.find(core));
   return (peak_limit_ && peak >= *peak_limit_) ||
          memory_shortfall({peak}, largest_device(pricing_.cluster()), pricing_.memory_headroom(core)).has_value();
+}
+
+/// True if a layout does not fit, or holds as much as peaks are limited to. The most frugal of its variants is looked at
+/// once for all.
+bool Candidates::holds_too_much(const Layout& layout, HeldTooMuch& known) {
+  const Layout least = most_frugal_variant(layout);
+  for (const Layout* variant : {&least, &layout}) {
+    auto place = std::ranges::find(known, *variant, &HeldTooMuch::value_type::first);
+    if (place == known.end()) place = known.emplace(place, *variant, holds_too_much(*variant));
+    if (place->second) return true;
+  }
+  return false;
+}
+
+bool Candidates::holds_too_much(const Layout& layout) {
+  try {
+    const std::vector<std::int64_t> held = advisor_.held_bytes(layout);
+    return (peak_limit_ && std::ranges::max(held) >= *peak_limit_) ||
+           memory_shortfall(held, pricing_.cluster(), layout, pricing_.memory_headroom(layout)).has_value();
+  } catch (const ScheduleError&) {  // it has no order of so many micro-batches, which a look at it will tell
+    return false;
+  }
 }
 
 /// The group of micro-batches orders the same stages: it changes neither their prices nor the bound, unless activations

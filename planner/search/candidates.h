@@ -167,6 +167,9 @@ class Candidates {
   Opened open_core(const Branch& core);
   IndexRange add(Opened opened);
   bool cannot_fit(Layout core, const Offload& offload);
+  using HeldTooMuch = std::vector<std::pair<Layout, bool>>;  // of a core's layouts
+  bool holds_too_much(const Layout& layout, HeldTooMuch& known);
+  bool holds_too_much(const Layout& layout);
   Learned learn_more(const Candidate& candidate);
   Learned learn_step(const Candidate& candidate);
   using StageBounds = std::vector<std::pair<Layout, LeastTimes>>;  // of a core's layouts, without their group

@@ -172,6 +172,11 @@ std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const Pri
   return memory_in_issue_order(priced.kinds, held);
 }
 
+std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout) {
+  const OrderOfLayout& order = order_of_layout(layout);
+  return held_bytes(layout, hold_layout(pricing_, layout, order.stages, order.prices));
+}
+
 bool FitAdvisor::fits(const Layout& layout) {
   if (!holds(space_, layout)) return false;
   if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster(), layout)) return false;

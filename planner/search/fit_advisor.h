@@ -31,6 +31,7 @@ class FitAdvisor {
 
   /// [rank] the bytes that the layout holds at least (memory_in_issue_order).
   std::vector<std::int64_t> held_bytes(const Layout& layout, const PricedLayout& priced);
+  std::vector<std::int64_t> held_bytes(const Layout& layout);
 
   /// Returns by how much a layout without conflict does not fit (memory_in_issue_order, or a simulation where activations
   /// are offloaded); nothing if it does. `priced` are its prices where they are at hand.

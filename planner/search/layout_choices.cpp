@@ -40,6 +40,10 @@ bool has_one(const Values<int>& values) {
   return values.named.size() == 1;
 }
 
+bool is_alone(const Layout& replica) {
+  return replica.data * replica.context == 1;
+}
+
 /// True where the degrees that are named take all devices: the question is of a layout that somebody has in mind.
 bool names_degrees(const LayoutSpace& space, int devices) {
   std::int64_t product = 1;
@@ -165,7 +169,8 @@ std::vector<ScheduleChoice> LayoutChoices::schedule(const Layout& family) const 
 }
 
 std::vector<int> LayoutChoices::zero(const Layout& family) const {
-  const bool alone = family.data * family.context == 1;  // it divides nothing
+  const bool alone = is_alone(family);  // it divides nothing
+  if (alone && needs_zero_to_offload(family)) return space_.zero.of({0, 1});
   if (alone && space_.zero.holds(0)) return {0};
   return space_.zero.of(alone ? std::vector{0} : std::vector{0, 1, 2, 3});
 }
@@ -214,10 +219,9 @@ std::vector<int> LayoutChoices::shard(const Layout& core) const {
   const int replicas = core.data * core.context;
   std::vector<int> groups = divisors(replicas);
   const int of_experts = core.expert * core.expert_tensor;
-  const int node = smallest_node(pricing_.cluster());
   std::erase_if(groups, [&](int shard) {
     const std::int64_t ranks = std::int64_t{shard} * core.tensor;
-    return shard == 1 || shard == replicas || ranks % of_experts != 0 || (!space_.wide && ranks > node);
+    return shard == 1 || shard == replicas || ranks % of_experts != 0;
   });
   open.insert(open.end(), groups.begin(), groups.end());
   return space_.shard.of(std::move(open));
@@ -256,11 +260,23 @@ std::vector<std::int64_t> LayoutChoices::bucket_mib(const Layout& core) const {
   return space_.bucket_mib.of(std::move(open));
 }
 
-std::vector<Offload> LayoutChoices::offload() const {
+bool LayoutChoices::needs_zero_to_offload(Layout layout) const {
+  layout.zero = 1;
+  const StackSpec* stack = pricing_.stack_of(layout);
+  return pricing_.cluster().host && stack != nullptr && stack->can.offload_needs_zero;
+}
+
+/// The optimizer's state may wait in the hosts where the framework's may; activations besides in a wide space. ZeRO that
+/// divides nothing is there for the host's optimizer alone.
+std::vector<Offload> LayoutChoices::offload(const Layout& core) const {
   std::vector<Offload> open = {Offload{}};
-  if (space_.wide && pricing_.cluster().host) {
-    open.push_back({.optimizer = true});
-    open.push_back({.optimizer = true, .activations = true});
+  const ClusterSpec& cluster = pricing_.cluster();
+  const StackSpec* stack = pricing_.stack_of(core);
+  if (is_alone(core) && core.zero > 0 && space_.zero.is_open()) open.clear();
+  const bool may_update = stack == nullptr || !stack->can.offload_needs_zero || core.zero > 0;
+  for (const Offload& offload : stack == nullptr ? all_offloads() : stack->can.offload) {
+    const bool is_asked = offload.optimizer && (space_.wide || !offload.activations);
+    if (cluster.host && site_count(cluster) == 1 && may_update && is_asked) open.push_back(offload);
   }
   return space_.offload.of(std::move(open));
 }

@@ -6,11 +6,11 @@
 // of a stage; etp: divisors of tp and of an expert's channels. Micro-batch: divisors of a replica's batch that have no
 // divisor in common with cp. Schedules: those of the framework, and 1f1b, gpipe and interleaved where it has no list.
 // Chunks: 2 to 8, and divisors of a rank's layers. ZeRO 0 to 3 where there are replicas, over all of them or over groups
-// within a node. Full recomputation of any number of a stage's layers. Both orders of ranks where they differ. Splits:
+// of neighbours. The optimizer on the devices or in the hosts, where the framework has both. Full recomputation of any number of a stage's layers. Both orders of ranks where they differ. Splits:
 // the framework's own, and one that is balanced by cost where the user may name it.
 //
-// A wide space has besides: every synchronous schedule, groups of replicas over several nodes for ZeRO, any number of
-// micro-batches of a chunk in a row, buckets of gradients, and offload.
+// A wide space has besides: every synchronous schedule, any number of micro-batches of a chunk in a row, buckets of
+// gradients, and activations in the hosts.
 
 #include <string>
 #include <vector>
@@ -51,10 +51,11 @@ class LayoutChoices {
   std::vector<RankOrder> order(const Layout& core) const;
   std::vector<int> group(const Layout& core) const;
   std::vector<std::int64_t> bucket_mib(const Layout& core) const;
-  std::vector<Offload> offload() const;
+  std::vector<Offload> offload(const Layout& core) const;
 
  private:
   std::vector<std::string> open_schedules() const;
+  bool needs_zero_to_offload(Layout layout) const;
   std::vector<int> open_chunks(const std::string& schedule, int pipeline) const;
 
   const Pricing& pricing_;

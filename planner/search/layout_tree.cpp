@@ -170,7 +170,7 @@ void LayoutTree::add_issues(Enumeration& layouts, Layout layout) const {
     layout.group = group;
     for (const std::int64_t bucket_mib : choices_.bucket_mib(core)) {
       layout.bucket_mib = bucket_mib;
-      for (const Offload& offload : choices_.offload()) {
+      for (const Offload& offload : choices_.offload(layout)) {
         layout.offload = offload;
         add_or_reject(layouts, layout, why_not(layout));
       }

@@ -17,4 +17,12 @@ std::int64_t least_peak_bytes(Pricing& pricing, const Layout& core, const Skelet
   return (state + activations) / core.pipeline;
 }
 
+Layout most_frugal_variant(Layout layout) {
+  layout.shard = 0;
+  layout.bucket_mib = 0;
+  layout.order = RankOrder::kStagesApart;
+  layout.offload.optimizer = true;
+  return layout;
+}
+
 }}  // namespace plumb::planner

@@ -17,4 +17,8 @@ namespace plumb { inline namespace planner {
 /// order has copies of stages, moves activations between ranks, or has no backwards. What is offloaded counts as nothing.
 std::int64_t least_peak_bytes(Pricing& pricing, const Layout& core, const Skeleton& skeleton);
 
+/// Returns the variant of a layout that holds least on every rank: all replicas share what ZeRO divides, and the
+/// optimizer's state is in the hosts, whether the framework can or not.
+Layout most_frugal_variant(Layout layout);
+
 }}  // namespace plumb::planner

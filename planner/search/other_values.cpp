@@ -34,11 +34,11 @@ void add_all(Found<Value>& found, const std::vector<Value>& values) {
 LayoutKeys<Found> values_of(const LayoutTree& tree) {
   LayoutKeys<Found> found;
   const LayoutChoices& choices = tree.choices();
-  add_all(found.offload, choices.offload());
   for (const Layout& family : tree.families().layouts) {
     for (const Layout& core : tree.cores(family).layouts) {
       visit_layout_keys<Found>([&](std::string_view, auto answer, auto values) { add(found.*values, core.*answer); });
       add_all(found.shard, choices.shard(core));
+      add_all(found.offload, choices.offload(core));
       add_all(found.order, choices.order(core));
       add_all(found.group, choices.group(core));
       add_all(found.bucket_mib, choices.bucket_mib(core));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,7 @@ SearchResult search_rows(Pricing& pricing, const LayoutSpace& space, const Searc
   SearchResult result = bounded ? search_wide(pricing, space, options, order)
                                 : ranked_layouts(pricing, space, options, order, {.complete = options.explain});
   const bool is_answer = !result.ranked.empty() || result.limited || result.stopped_at || !options.advise;
-  if (is_answer || result.counts.cores_too_large == 0) return result;
+  if (is_answer || result.counts.cores_too_large + result.counts.too_large == 0) return result;
   LayoutSpace usual = space;  // of layouts that do not fit the usual ones say enough
   usual.wide = false;
   return ranked_layouts(pricing, usual, options, order, {});
@@ -89,6 +90,18 @@ SearchResult search_space(Pricing& pricing, const LayoutSpace& space, const Sear
     return ranked_layouts(pricing, pinned, of_value, order, {});
   });
   return result;
+}
+
+/// Returns the space with all in the hosts that may wait there; nothing where the framework has no such, or it is open.
+std::optional<LayoutSpace> offloading_all(const Pricing& pricing, LayoutSpace space) {
+  constexpr Offload kAll{.optimizer = true, .activations = true};
+  const TrainingSpec& training = pricing.training();
+  const bool may_wait = training.stack
+                            ? std::ranges::find(training.stack->can.offload, kAll) != training.stack->can.offload.end()
+                            : is_of_own_executor(training);
+  if (space.wide || !space.offload.is_open() || !pricing.cluster().host || !may_wait) return std::nullopt;
+  space.offload = {.named = {kAll}};
+  return space;
 }
 
 }  // namespace
@@ -108,15 +121,10 @@ SearchResult search_layouts(Pricing& pricing, const LayoutSpace& space, const Se
   SearchResult result = search_space(pricing, space, options, order);
   const bool may_fit = !result.ranked.empty() || result.limited;
   const bool too_large = result.counts.too_large + result.counts.cores_too_large > 0;
-  if (may_fit || space.wide || !space.offload.is_open() || !pricing.cluster().host || !too_large) return result;
-  for (const Offload offload : {Offload{.optimizer = true}, Offload{.optimizer = true, .activations = true}}) {
-    if (!result.ranked.empty()) break;
-    LayoutSpace offloading = space;
-    offloading.offload = {.named = {offload}};
-    SearchResult other = search_space(pricing, offloading, options, order);
-    if (!other.ranked.empty()) result = std::move(other);
-  }
-  return result;
+  const std::optional<LayoutSpace> offloading = offloading_all(pricing, space);
+  if (may_fit || !too_large || !offloading) return result;
+  SearchResult other = search_space(pricing, *offloading, options, order);
+  return other.ranked.empty() ? result : other;
 }
 
 }}  // namespace plumb::planner

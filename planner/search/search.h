@@ -108,8 +108,8 @@ struct SearchResult {
 
 /// With an `order` only layouts of its ranks, stages and micro-batches count. Throws SpecError or ScheduleError for the
 /// user's mistakes (see make_schedule), also if the space has another pp or v than the order; a layout that cannot
-/// exist or does not fit is a rejection. Where nothing fits, the space leaves offload open and the cluster names its
-/// host, the search is made again with the optimizer offloaded, then with activations too. Meshes of different shape are
+/// exist or does not fit is a rejection. Where nothing fits and the space leaves offload open, the search is made again
+/// with activations and the optimizer's state in the hosts, if the cluster and the framework have that. Meshes of different shape are
 /// evaluated where the space names them (search/named_meshes.h), and never chosen.
 SearchResult search_layouts(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options = {},
                             const std::optional<Schedule>& order = std::nullopt);

@@ -29,6 +29,7 @@ class BrokenRules {
     degrees();
     context();
     sharding();
+    offload();
     passes();
     pipeline();
     return std::move(broken_);
@@ -84,6 +85,18 @@ class BrokenRules {
       add({.shard = layout_.shard}, "divides the state of ZeRO over all replicas: leave shard out");
     if (layout_.order == RankOrder::kReplicasApart && !can_.replicas_apart)
       add({.order = layout_.order}, "places the replicas of a stage side by side: leave order out");
+  }
+
+  void offload() {
+    if (layout_.offload == Offload{}) return;
+    if (!has_value(can_.offload, layout_.offload)) {
+      add({.offload = layout_.offload},
+          fmt::format("keeps what offload={} moves to the hosts on the devices: leave it out",
+                      offload_name(layout_.offload)));
+    } else if (can_.offload_needs_zero && layout_.offload.optimizer && layout_.zero == 0) {
+      add({.zero = 0, .offload = layout_.offload},
+          "updates the optimizer's state in the hosts by shares of ZeRO alone: give zero=1");
+    }
   }
 
   void passes() {

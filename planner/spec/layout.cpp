@@ -20,7 +20,6 @@ namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
-constexpr std::array<std::string_view, 4> kOffloadNames = {"none", "optimizer", "activations", "optimizer+activations"};
 
 /// Returns the names of all keys.
 std::vector<std::string> key_names() {
@@ -63,14 +62,6 @@ std::vector<int> split_numbers(std::string_view text, char separator) {
     split.push_back(static_cast<int>(number("split", piece, 0, kLargestDegree)));
   }
   return split;
-}
-
-Offload offload_from_name(std::string_view name) {
-  const auto it = std::ranges::find(kOffloadNames, name);
-  if (it == kOffloadNames.end())
-    throw SpecError(fmt::format("layout offload={}: give {}", name, fmt::join(kOffloadNames, ", ")));
-  const auto which = static_cast<std::size_t>(it - kOffloadNames.begin());
-  return {.optimizer = which % 2 == 1, .activations = which >= 2};
 }
 
 /// Returns the catalogue's name where `text` spells one; other texts are returned unchanged, and refused where they are
@@ -151,10 +142,6 @@ Recompute recompute_from_name(std::string_view name) {
     throw SpecError(fmt::format("layout recompute={}: give {}", name, fmt::join(kRecomputeNames, ", ")));
   }
   return static_cast<Recompute>(it - kRecomputeNames.begin());
-}
-
-std::string_view offload_name(const Offload& offload) {
-  return kOffloadNames[(offload.optimizer ? 1U : 0U) + (offload.activations ? 2U : 0U)];
 }
 
 std::vector<int> parse_split(std::string_view text) {
@@ -347,8 +334,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   if (object.has("recompute_layers")) request.recompute_layers = degree_of(object, "recompute_layers", 0);
   if (object.has("cp_kind"))
     request.context_kind = context_kind_from_name(object.choice("cp_kind", context_kind_names()));
-  if (object.has("offload"))
-    request.offload = offload_from_name(object.choice("offload", {kOffloadNames.begin(), kOffloadNames.end()}));
+  if (object.has("offload")) request.offload = offload_from_name(object.choice("offload", offload_names()));
   if (object.has("schedule")) request.schedule = schedule_named(object.text("schedule"));
   if (object.has("group")) request.group = degree_of(object, "group", 0);
   if (object.has("bucket_mib")) request.bucket_mib = degree_of(object, "bucket_mib", 0);

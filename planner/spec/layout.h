@@ -16,20 +16,13 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/offload.h"
 #include "planner/spec/rank_mesh.h"
 #include "planner/spec/rank_order.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
 
 namespace plumb { inline namespace planner {
-
-/// Parts of a training that wait in the host's memory (evaluate/host_offload.h).
-struct Offload {
-  bool optimizer = false;    ///< the optimizer's state, which the CPU updates
-  bool activations = false;  ///< activations that are not needed soon
-
-  friend bool operator==(const Offload&, const Offload&) = default;
-};
 
 struct Layout {
   int data = 1;
@@ -100,9 +93,6 @@ std::string_view recompute_name(Recompute recompute);
 
 /// Throws SpecError if the text is none of these names.
 Recompute recompute_from_name(std::string_view name);
-
-/// Returns "none", "optimizer", "activations" or "optimizer+activations".
-std::string_view offload_name(const Offload& offload);
 
 /// Returns each KEY=VALUE of a comma-separated list as a pair. Throws SpecError naming a word that is none, or a key that
 /// is given twice.

@@ -26,6 +26,7 @@ void visit_flags(Limits& limits, const Visit& visit) {
   visit("experts_need_sequence_parallel", limits.experts_need_sequence_parallel);
   visit("shard_groups", limits.shard_groups);
   visit("replicas_apart", limits.replicas_apart);
+  visit("offload_needs_zero", limits.offload_needs_zero);
   visit("equal_stages", limits.equal_stages);
   visit("named_splits", limits.named_splits);
   visit("recompute_layers", limits.recompute_layers);
@@ -73,6 +74,15 @@ StackLimits stack_limits_from_json(const nlohmann::json& json, const std::string
       object.fail("context_kinds", fmt::format("there is no kind \"{}\": give {}", name, fmt::join(known, ", ")));
     limits.context_kinds.push_back(context_kind_from_name(name));
   }
+  if (object.has("offload")) limits.offload.clear();
+  for (const std::string& name : texts(object, "offload")) {
+    const auto known = std::ranges::find(all_offloads(), name, offload_name);
+    if (known == all_offloads().end())
+      object.fail("offload", fmt::format("\"{}\" moves nothing to the hosts: give some of optimizer, activations, "
+                                         "optimizer+activations, or []",
+                                         name));
+    limits.offload.push_back(*known);
+  }
   visit_flags(limits, [&](std::string_view key, bool& value) { value = object.boolean_or(key, value); });
   object.finish();
   return limits;
@@ -84,6 +94,8 @@ nlohmann::ordered_json to_json(const StackLimits& limits) {
   json["schedules"] = limits.schedules;
   json["context_kinds"] = nlohmann::ordered_json::array();
   for (const ContextKind kind : limits.context_kinds) json["context_kinds"].push_back(context_kind_name(kind));
+  json["offload"] = nlohmann::ordered_json::array();
+  for (const Offload& offload : limits.offload) json["offload"].push_back(offload_name(offload));
   visit_flags(limits, [&](std::string_view key, bool value) { json[std::string(key)] = value; });
   return json;
 }

@@ -121,7 +121,7 @@ OPTIONS = [
     Case("plumb schedule make 1f1b -p 4 -m 8 --group 8", 1, ("1f1b has no group of micro-batches", "interleaved")),
     Case("plumb schedule show interleaved -p 4 -m 8", 0, ("(by default -v 1)",)),
     Case("plumb simulate --schedule 1f1b -p 2 -m 2 --global-batch 8", 2, ("--global-batch is of a model",)),
-    Case("plumb plan llama-3-70b h100:8 --global-batch 8 --seq 4096", 0, ("nothing fits the devices alone: the optimizer's state",)),
+    Case("plumb plan llama-3-70b h100:8 --global-batch 8 --seq 4096", 0, ("the optimizer's state waits in the hosts' memory",)),
 ]
 
 TRUNK = json.dumps({"nodes": [*(f"d{i}" for i in range(16)), "even", "odd"], "devices": [f"d{i}" for i in range(16)],

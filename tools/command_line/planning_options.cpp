@@ -112,8 +112,9 @@ void add_plan(CLI::App& app, Chosen& chosen) {
                    "share of a predicted peak of memory that stays free besides (default: the stack's own, from runs "
                    "that took more than predicted)")
       ->check(CLI::Range(0.0, 1.0));
-  verb->add_option("--space", arguments->question.space,
-                   "usual: what practice uses; wide: also other schedules, groups, buckets and offload that are priced")
+  verb->add_option(
+          "--space", arguments->question.space,
+          "usual: what practice uses; wide: also other schedules, groups, buckets and activations in the hosts")
       ->check(CLI::IsMember({"usual", "wide"}));
   verb->add_option("--effort", arguments->effort,
                    "stop behind so many evaluations of layouts, with the best until then; repeats exactly")

@@ -34,11 +34,11 @@ std::optional<Schedule> take_order(std::string& layout) {
   return schedule_input({.name = name});
 }
 
-/// Returns what the search switched to because nothing fits otherwise.
+/// Returns what the best layout moves to the hosts; empty if it moves nothing.
 std::string offload_text(const Layout& layout) {
   if (layout.offload == Offload{}) return {};
   return fmt::format(
-      "nothing fits the devices alone: {} waits in the hosts' memory (offload={})",
+      "{} waits in the hosts' memory (offload={}): give --layout offload=none for the best without",
       layout.offload.activations ? "the optimizer's state and what is saved for the backward" : "the optimizer's state",
       offload_name(layout.offload));
 }

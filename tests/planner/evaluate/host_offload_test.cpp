@@ -110,7 +110,7 @@ TEST_CASE("a node's host must hold what all its devices offload") {
   CHECK(!host_shortfall(cluster, {.data = 8}, bytes));  // nothing is offloaded
 }
 
-TEST_CASE("a search offloads only where nothing fits otherwise") {
+TEST_CASE("a search offloads where that is faster, as it is where nothing fits otherwise") {
   const TrainingSpec training{.global_batch = 4, .sequence = 512};
   ClusterSpec cluster = hosted(1);
   const SearchResult roomy = found_layouts(small_gpt(), cluster, training, {}, {});

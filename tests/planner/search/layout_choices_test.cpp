@@ -66,17 +66,13 @@ TEST_CASE("experts are spread by ep, and divided by a part of the tensor group")
   CHECK(choices.expert_tensor({.data = 8, .tensor = 1, .expert = 4}) == std::vector{1});
 }
 
-TEST_CASE("ZeRO is over all replicas or groups of them within a node, and in a wide space over any group") {
+TEST_CASE("ZeRO is over all replicas or groups of them, where the framework has groups") {
   const Pricing pricing(preset_model("llama-3-8b"), preset_cluster("h100:32"), of_stack("torchtitan"));
   const LayoutSpace open;
-  LayoutSpace wide;
-  wide.wide = true;
-  const Layout core{.data = 16, .tensor = 2, .zero = 3};
-  CHECK(LayoutChoices(pricing, open).shard(core) == std::vector{0, 2, 4});
-  CHECK(LayoutChoices(pricing, wide).shard(core) == std::vector{0, 2, 4, 8});
+  CHECK(LayoutChoices(pricing, open).shard({.data = 16, .tensor = 2, .zero = 3}) == std::vector{0, 2, 4, 8});
   CHECK(LayoutChoices(pricing, open).shard({.data = 16, .zero = 0}) == std::vector{0});
   const Pricing deepspeed(preset_model("llama-3-8b"), preset_cluster("h100:32"), of_stack("deepspeed"));
-  CHECK(LayoutChoices(deepspeed, wide).shard({.data = 32, .zero = 3}) == std::vector{0});
+  CHECK(LayoutChoices(deepspeed, open).shard({.data = 32, .zero = 3}) == std::vector{0});
 }
 
 TEST_CASE("full recomputation is of any number of a stage's layers, and of all where it is named") {
@@ -111,7 +107,32 @@ TEST_CASE("schedules are those of the framework, and in a wide space all that ar
   CHECK(names_of(LayoutChoices(own, named).schedule(family)) == std::vector<std::string>{"gpipe", "zb-v"});
 }
 
-TEST_CASE("groups of micro-batches, buckets and offload are open in a wide space") {
+TEST_CASE("the optimizer may wait in the hosts where the framework's may, and activations besides in a wide space") {
+  const LayoutSpace open;
+  LayoutSpace wide;
+  wide.wide = true;
+  const auto names = [](const std::vector<Offload>& offloads) {
+    std::vector<std::string_view> result;
+    for (const Offload& offload : offloads) result.push_back(offload_name(offload));
+    return result;
+  };
+  using Names = std::vector<std::string_view>;
+  const ModelSpec model = preset_model("llama-3-8b");
+  const ClusterSpec cluster = preset_cluster("h100:16");
+  const Pricing own(model, cluster, {.global_batch = 64, .sequence = 4096});
+  CHECK(names(LayoutChoices(own, open).offload({.data = 16})) == Names{"none", "optimizer"});
+  CHECK(names(LayoutChoices(own, wide).offload({.data = 16})) == Names{"none", "optimizer", "optimizer+activations"});
+  const Pricing core(model, cluster, of_stack("megatron-core"));
+  CHECK(names(LayoutChoices(core, open).offload({.data = 16})) == Names{"none"});  // without ZeRO
+  CHECK(names(LayoutChoices(core, wide).offload({.data = 16, .zero = 1})) == Names{"none", "optimizer"});
+  CHECK(LayoutChoices(core, open).zero({.tensor = 8, .pipeline = 2}) == std::vector{0, 1});
+  CHECK(names(LayoutChoices(core, open).offload({.tensor = 8, .pipeline = 2, .zero = 1})) == Names{"optimizer"});
+  const Pricing titan(model, cluster, of_stack("torchtitan"));
+  CHECK(names(LayoutChoices(titan, wide).offload({.data = 16, .zero = 3})) == Names{"none"});
+  CHECK(LayoutChoices(titan, open).zero({.tensor = 8, .pipeline = 2}) == std::vector{0});
+}
+
+TEST_CASE("groups of micro-batches and buckets are open in a wide space") {
   const Pricing pricing(small_gpt(), round_cluster(8), {.global_batch = 32, .sequence = 256});
   const LayoutSpace open;
   LayoutSpace wide;
@@ -122,7 +143,6 @@ TEST_CASE("groups of micro-batches, buckets and offload are open in a wide space
   CHECK(LayoutChoices(pricing, wide).group({.data = 2, .pipeline = 4}) == std::vector{0});
   CHECK(LayoutChoices(pricing, open).bucket_mib(core) == std::vector<std::int64_t>{0});
   CHECK(LayoutChoices(pricing, wide).bucket_mib(core) == std::vector<std::int64_t>{0, 25});
-  CHECK(LayoutChoices(pricing, open).offload().size() == 1);
 }
 
 }  // namespace plumb::test

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/evaluate/evaluation.h"
+#include "planner/search/fit_advisor.h"
 #include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
@@ -58,6 +59,51 @@ TEST_CASE("no layout's fullest rank holds less than the bound of its core, on ra
     }
   }
   CHECK(tight > 20);  // a bound of 0 would pass the rest
+}
+
+TEST_CASE("memory alone is that of the prices, and no variant holds less than the one that divides and offloads most") {
+  struct Question {
+    const char* model;
+    const char* cluster;
+    const char* stack;
+    const char* pins;
+  };
+  constexpr std::array kQuestions = {
+      Question{"llama-3-8b", "h100:32", "nemo", "mbs=1|2"},
+      Question{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
+      Question{"llama-2-7b", "a100:16", "deepspeed", ""},
+      Question{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
+      Question{"gpt2", "a100:16", "", "mbs=1|2"},
+  };
+  std::mt19937 random(11);
+  int variants = 0, dearer = 0;
+  for (const Question& question : kQuestions) {
+    TrainingSpec training{.global_batch = 64, .sequence = 1024};
+    if (question.stack[0] != 0)
+      training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
+    Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
+    LayoutSpace space = parse_layout_space(question.pins);
+    FitAdvisor advisor(pricing, space);
+    Skeletons skeletons;
+    LayoutTree tree(pricing, space, skeletons);
+    const std::vector<Layout>& families = tree.families().layouts;
+    for (int draw = 0; draw < 40; ++draw) {
+      const std::vector<Layout> cores = tree.cores(families[random() % families.size()]).layouts;
+      if (cores.empty()) continue;
+      for (const Layout& layout : tree.layouts(cores[random() % cores.size()]).layouts) {
+        CAPTURE(question.model);
+        CAPTURE(to_text(layout));
+        const std::vector<std::int64_t> held = advisor.held_bytes(layout);
+        CHECK(held == advisor.held_bytes(layout, advisor.price(layout)));
+        const std::vector<std::int64_t> least = advisor.held_bytes(most_frugal_variant(layout));
+        CHECK(std::ranges::max(least) <= std::ranges::max(held));
+        ++variants;
+        dearer += least < held ? 1 : 0;
+      }
+    }
+  }
+  CHECK(variants > 500);
+  CHECK(dearer > 100);  // a variant that is the layout itself would pass the rest
 }
 
 }  // namespace plumb::test

@@ -54,6 +54,13 @@ TEST_CASE("a conflict names the rule of the stack and the remedy") {
   CHECK(broken({.shard_groups = false}, "dp=8,zero=1,shard=2") ==
         "stack mine divides the state of ZeRO over all replicas: leave shard out; ");
   CHECK(broken({.shard_groups = true}, "dp=8,zero=1,shard=2").empty());
+  CHECK(broken({.offload = {}}, "dp=8,zero=1,offload=optimizer") ==
+        "stack mine keeps what offload=optimizer moves to the hosts on the devices: leave it out; ");
+  CHECK(broken({.offload = {{.optimizer = true}}}, "dp=8,offload=optimizer").empty());
+  CHECK(broken({.offload = {{.optimizer = true}}}, "dp=8,offload=optimizer+activations").find("leave it out") !=
+        std::string::npos);
+  CHECK(broken({.offload_needs_zero = true}, "dp=8,offload=optimizer").find("give zero=1") != std::string::npos);
+  CHECK(broken({.offload_needs_zero = true}, "dp=8,zero=1,offload=optimizer").empty());
   CHECK(broken({.replicas_apart = false}, "dp=4,pp=2,order=tp-cp-pp-dp") ==
         "stack mine places the replicas of a stage side by side: leave order out; ");
   CHECK(broken({.replicas_apart = true}, "dp=4,pp=2,order=tp-cp-pp-dp").empty());

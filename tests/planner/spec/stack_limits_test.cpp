@@ -19,10 +19,13 @@ TEST_CASE("limits survive their JSON form, and what is left out is not limited")
                            .context_kinds = {ContextKind::kUlysses},
                            .experts = false,
                            .shard_groups = false,
+                           .offload = {{.activations = true}},
+                           .offload_needs_zero = true,
                            .equal_stages = true,
                            .named_splits = false};
   CHECK(stack_limits_from_json(to_json(limits), "again") == limits);
   CHECK(stack_limits_from_json(nlohmann::json::object(), "empty") == StackLimits{});
+  CHECK(stack_limits_from_json({{"offload", nlohmann::json::array()}}, "none").offload.empty());
   const StackLimits pipelines = stack_limits_from_json({{"zero", {0, 1}}}, "pipelines");
   CHECK(pipelines.zero_in_pipelines == std::vector{0, 1});  // as without pipelines
 }
@@ -36,6 +39,8 @@ TEST_CASE("bad limits are refused with their place") {
   refused({{"schedules", {"2f2b"}}}, "there is no schedule \"2f2b\"");
   refused({{"schedules", {1}}}, "an array of names");
   refused({{"context_kinds", {"p2p"}}}, "ring, all-gather, ulysses");
+  refused({{"offload", {"cpu"}}}, "optimizer+activations");
+  refused({{"offload", {"none"}}}, "or []");
   refused({{"tensors", true}}, "tensor");
 }
 
