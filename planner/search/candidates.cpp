@@ -42,6 +42,7 @@ Candidates::Candidates(Pricing& pricing, const LayoutSpace& space, const std::op
       options_(options),
       workers_(options.threads),
       tree_(pricing, space_for(space, order), skeletons_),
+      held_(pricing),
       advisor_(pricing, space),
       work_(pricing),
       moved_(pricing.training()),
@@ -236,9 +237,9 @@ bool Candidates::holds_too_much(const Layout& layout, HeldTooMuch& known) {
 
 bool Candidates::holds_too_much(const Layout& layout) {
   try {
-    const std::vector<std::int64_t> held = advisor_.held_bytes(layout);
-    return (peak_limit_ && std::ranges::max(held) >= *peak_limit_) ||
-           memory_shortfall(held, pricing_.cluster(), layout, pricing_.memory_headroom(layout)).has_value();
+    const std::vector<std::int64_t> peaks = held_.bytes(layout);
+    return (peak_limit_ && std::ranges::max(peaks) >= *peak_limit_) ||
+           memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout)).has_value();
   } catch (const ScheduleError&) {  // it has no order of so many micro-batches, which a look at it will tell
     return false;
   }
@@ -286,8 +287,8 @@ Candidates::Learned Candidates::learn_more(const Candidate& candidate) {
 Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   const Layout& layout = candidate.layout;
   if (candidate.known == Known::kStages) {
-    const PricedLayout priced = advisor_.price(layout);
-    const std::vector<std::int64_t> peaks = advisor_.held_bytes(layout, priced);
+    const PricedLayout priced = held_.price(layout);
+    const std::vector<std::int64_t> peaks = held_.bytes(layout, priced);
     if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout))) {
       Learned learned{.candidate = candidate, .out = Out{.shortfall = shortfall}};
       learned.candidate.peak_bytes = std::ranges::max(peaks);
@@ -326,7 +327,7 @@ Candidate Candidates::bounded(Candidate candidate, Known known, const LeastTimes
 Evaluation Candidates::on_shared_links(const Layout& layout) {
   const EvaluationOptions shared{.simulation = {.record_timeline = false}, .network = NetworkOptions{}};
   if (order_) return evaluate(pricing_, layout, price_layout(pricing_, layout, *order_), *order_, shared);
-  return evaluate(pricing_, layout, advisor_.price(layout), shared);
+  return evaluate(pricing_, layout, held_.price(layout), shared);
 }
 
 /// Returns why the hosts cannot hold the offloaded state; nothing if they can, or nothing is offloaded.

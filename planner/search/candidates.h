@@ -25,6 +25,7 @@
 #include "planner/evaluate/own_links_steps.h"
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
+#include "planner/search/held_memory.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/moved_activations.h"
 #include "planner/search/objective.h"
@@ -120,8 +121,8 @@ class Candidates {
   const LayoutSpace& space() const { return tree_.space(); }
   Pricing& pricing() const { return pricing_; }
   const std::optional<Schedule>& order() const { return order_; }
-  /// True if no core that was opened has a layout, of whatever number of micro-batches.
-  bool none_exists() const { return seen_.all == 0; }
+  /// True if no core has a layout, of whatever number of micro-batches, as far as they were looked at.
+  bool none_exists() const { return seen_.all + seen_.cores_too_large == 0; }
 
   const SeenLayouts& seen() const { return seen_; }
   /// From now on a core is not opened whose layouts all hold so much memory or more.
@@ -186,6 +187,7 @@ class Candidates {
   Workers workers_;
   Skeletons skeletons_;
   LayoutTree tree_;
+  HeldMemory held_;
   FitAdvisor advisor_;
   WorkBounds work_;
   MovedActivations moved_;

@@ -7,10 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/evaluate/evaluation.h"
-#include "planner/evaluate/host_offload.h"
-#include "planner/evaluate/layout_order.h"
-#include "planner/search/layout_tree.h"
+#include "planner/search/nearest_miss.h"
 #include "planner/search/stack_conflict.h"
 #include "planner/spec/cluster_sites.h"
 #include "schedules/error.h"
@@ -67,43 +64,6 @@ bool repeats_key(std::string_view before, std::string_view change) {
   });
 }
 
-/// Names the value where the space leaves it open.
-template <typename Value>
-void prefer(Values<Value>& values, Value value) {
-  if (values.named.empty() && values.holds(value)) values.named = {value};
-}
-
-/// Everything that saves memory at once.
-LayoutSpace frugal(LayoutSpace space) {
-  prefer(space.recompute, Recompute::kFull);
-  prefer(space.microbatch, std::int64_t{1});
-  prefer(space.shard, 0);
-  prefer(space.split, {});
-  if (space.chunks.is_open() && space.schedule.is_open()) {
-    space.chunks.named = {1};
-    space.schedule.named = {"1f1b"};
-  }
-  return space;
-}
-
-/// The layout that lacks least memory, among the most frugal ones.
-struct Closest {
-  std::optional<Layout> layout;
-  std::optional<MemoryShortfall> shortfall;  ///< nothing: it fits
-};
-
-Closest closest_layout(Pricing& pricing, const LayoutSpace& space) {
-  FitAdvisor advisor(pricing, space);
-  Closest closest;
-  visit_layouts(pricing, frugal(space), [&](const Layout& layout) {
-    const auto shortfall = advisor.shortfall_of(layout, advisor.price(layout));
-    if (!shortfall || !closest.shortfall || shortfall->missing_bytes < closest.shortfall->missing_bytes)
-      closest = {.layout = layout, .shortfall = shortfall};
-    return shortfall.has_value();
-  });
-  return closest;
-}
-
 std::optional<std::string> more_devices(const Pricing& pricing, const LayoutSpace& space) {
   const ClusterSpec& cluster = pricing.cluster();
   if (site_count(cluster) > 1) return std::nullopt;
@@ -114,9 +74,9 @@ std::optional<std::string> more_devices(const Pricing& pricing, const LayoutSpac
     try {
       Pricing larger(pricing.model(), resize(cluster, cluster.devices * factor), pricing.training(),
                      pricing.assumable());
-      const Closest closest = closest_layout(larger, free);
-      if (closest.layout && !closest.shortfall) {
-        return fmt::format("{} devices fit it as {}", cluster.devices * factor, to_text(*closest.layout));
+      const std::optional<NearestMiss> closest = frugal_miss(larger, free);
+      if (closest && !closest->shortfall) {
+        return fmt::format("{} devices fit it as {}", cluster.devices * factor, to_text(closest->layout));
       }
     } catch (const SpecError&) {
       return std::nullopt;  // no network for so many, or a node that they do not fill
@@ -127,60 +87,10 @@ std::optional<std::string> more_devices(const Pricing& pricing, const LayoutSpac
 
 }  // namespace
 
-Schedule FitAdvisor::order_that_shows(const Layout& layout) const {
-  // A few periods hold as much at once as all; what is moved away comes back out of the order of issue.
-  return layout.offload.activations ? order_of(pricing_.training(), layout)
-                                    : short_order_of(pricing_.training(), layout);
-}
-
-const FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) const {
-  const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
-  return orders_.of({layout.schedule,
-                     {layout.pipeline, layout.chunks, layout.group, layout.offload.activations ? 1 : 0, microbatches}},
-                    [&] {
-                      Schedule order = order_that_shows(layout);
-                      OrderOfLayout facts;
-                      facts.prices = stage_order(order);
-                      facts.stages = {.name = order.name, .stages = std::move(order.stages)};
-                      return facts;
-                    });
-}
-
-PricedLayout FitAdvisor::price(const Layout& layout) {
-  const OrderOfLayout& order = order_of_layout(layout);
-  return price_layout(pricing_, layout, order.stages, order.prices);
-}
-
-std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
-  return shortfalls_.of(to_text(layout), [&] { return shortfall_of(layout, price(layout)); });
-}
-
-std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout, const PricedLayout& priced) {
-  // Activations stay on the device until they are away, which only a simulation tells.
-  const std::vector<std::int64_t> peaks =
-      layout.offload.activations
-          ? evaluate(pricing_, layout, priced, {.simulation = {.record_timeline = false}, .network = NetworkOptions{}})
-                .simulation.peak_memory_bytes
-          : held_bytes(layout, priced);
-  return memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout));
-}
-
-std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout, const PricedLayout& priced) {
-  const HeldOrder& held = order_of_layout(layout).held.of(priced.kind_of_stage, [&] {
-    return held_order(with_offload(order_that_shows(layout), layout), priced.kind_of_stage);
-  });
-  return memory_in_issue_order(priced.kinds, held);
-}
-
-std::vector<std::int64_t> FitAdvisor::held_bytes(const Layout& layout) {
-  const OrderOfLayout& order = order_of_layout(layout);
-  return held_bytes(layout, hold_layout(pricing_, layout, order.stages, order.prices));
-}
-
 bool FitAdvisor::fits(const Layout& layout) {
   if (!holds(space_, layout)) return false;
   if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster(), layout)) return false;
-  return !closed_by_stack(pricing_, space_, layout) && !shortfall_of(layout);
+  return !closed_by_stack(pricing_, space_, layout) && !held_.shortfall(layout);
 }
 
 /// Returns the text of the first of so many changes one behind the other with which the layout fits; nothing if there
@@ -207,14 +117,14 @@ std::string FitAdvisor::nearest_change(const Layout& layout) {
 }
 
 std::string FitAdvisor::other_layout_or_cluster() {
-  const Closest closest = closest_layout(pricing_, space_);
-  if (closest.layout && !closest.shortfall) return to_text(*closest.layout) + " fits";
+  const std::optional<NearestMiss> closest = frugal_miss(pricing_, space_);
+  if (closest && !closest->shortfall) return to_text(closest->layout) + " fits";
   std::string remedy;
-  if (closest.layout && site_count(pricing_.cluster()) == 1) {
+  if (closest && site_count(pricing_.cluster()) == 1) {
     const double needed =
-        static_cast<double>(pricing_.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
+        static_cast<double>(pricing_.cluster().device.memory_bytes + closest->shortfall->missing_bytes) / kGibibyte;
     remedy =
-        fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(*closest.layout));
+        fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(closest->layout));
   }
   if (const auto devices = more_devices(pricing_, space_)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
   return remedy.empty() ? "no number of devices fits it" : remedy;

@@ -36,8 +36,7 @@ class Ranking {
     const std::int64_t until_stop = result_.counts.evaluations_until_stop;
     result_.counts = counts_of(candidates_);
     result_.counts.evaluations_until_stop = until_stop;
-    const bool all_are_known = candidates_.seen().too_large + candidates_.seen().cores_too_large == 0;
-    if (rows_.empty() && !result_.limited && !result_.stopped_at && options_.advise && all_are_known)
+    if (rows_.empty() && !result_.limited && !result_.stopped_at && options_.advise)
       result_.infeasible = why_none_is_feasible(candidates_);
     if (rows_.empty()) result_.missing_bytes = candidates_.missing_bytes();
     result_.conflicts = candidates_.conflicts();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/search/named_meshes.h"
+#include "planner/search/nearest_miss.h"
 #include "planner/search/other_values.h"
 #include "planner/search/ranking.h"
 
@@ -66,17 +67,11 @@ SearchResult search_wide(Pricing& pricing, const LayoutSpace& space, const Searc
   return wide.stopped_at ? joined_rows(std::move(first), std::move(wide), options.keep) : std::move(wide);
 }
 
-/// Returns the rows of a space, or why there are none. Cores that cannot fit are not opened, unless none fits.
+/// Returns the rows of a space, or why there are none. Layouts that cannot fit are not priced, unless all are listed.
 SearchResult search_rows(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
                          const std::optional<Schedule>& order) {
-  const bool bounded = space.wide && !options.memory_front && !options.explain;
-  SearchResult result = bounded ? search_wide(pricing, space, options, order)
-                                : ranked_layouts(pricing, space, options, order, {.complete = options.explain});
-  const bool is_answer = !result.ranked.empty() || result.limited || result.stopped_at || !options.advise;
-  if (is_answer || result.counts.cores_too_large + result.counts.too_large == 0) return result;
-  LayoutSpace usual = space;  // of layouts that do not fit the usual ones say enough
-  usual.wide = false;
-  return ranked_layouts(pricing, usual, options, order, {});
+  if (space.wide && !options.memory_front && !options.explain) return search_wide(pricing, space, options, order);
+  return ranked_layouts(pricing, space, options, order, {.complete = options.explain});
 }
 
 SearchResult search_space(Pricing& pricing, const LayoutSpace& space, const SearchOptions& options,
@@ -86,8 +81,10 @@ SearchResult search_space(Pricing& pricing, const LayoutSpace& space, const Sear
   SearchOptions of_value = {.objective = options.objective, .threads = options.threads, .keep = 1, .advise = false};
   result.other_values = other_values(pricing, space, result.ranked.front().layout, [&](const LayoutSpace& pinned) {
     SearchResult best = search_rows(pricing, pinned, of_value, order);
-    if (!best.ranked.empty() || best.missing_bytes > 0) return best;
-    return ranked_layouts(pricing, pinned, of_value, order, {});
+    if (!best.ranked.empty() || best.missing_bytes > 0 || order) return best;
+    const std::optional<NearestMiss> miss = nearest_miss(pricing, pinned);
+    if (miss && miss->shortfall) best.missing_bytes = miss->shortfall->missing_bytes;
+    return best;
   });
   return result;
 }

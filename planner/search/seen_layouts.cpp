@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "planner/search/empty_space.h"
+#include "planner/search/fit_advisor.h"
+#include "planner/search/nearest_miss.h"
 #include "planner/spec/layout_keys.h"
 
 namespace plumb { inline namespace planner {
@@ -19,6 +21,17 @@ int restricted_keys(const LayoutSpace& space, const LayoutRequest& keys) {
     if (keys.*question && !(space.*values).is_open()) ++count;
   });
   return count;
+}
+
+/// Says by how much layouts are too large of which none was priced.
+std::string why_none_fits(Candidates& candidates) {
+  LayoutSpace usual = candidates.space();  // the usual ones say enough
+  usual.wide = false;
+  const std::optional<NearestMiss> closest = nearest_miss(candidates.pricing(), usual);
+  if (!closest || !closest->shortfall) return "no layout fits";
+  return fmt::format("no layout fits; the closest is {}: {}; {}", to_text(closest->layout),
+                     to_text(*closest->shortfall),
+                     FitAdvisor(candidates.pricing(), usual).nearest_change(closest->layout));
 }
 
 }  // namespace
@@ -89,6 +102,7 @@ std::string why_none_is_feasible(Candidates& candidates) {
                        candidates.why_out(*closest));
   if (candidates.size() > 0)
     return fmt::format("no layout fits; the first is {}: {}", to_text(candidates.layout(0)), candidates.why_out(0));
+  if (!candidates.order()) return why_none_fits(candidates);
   const std::optional<Schedule>& order = candidates.order();
   return fmt::format(
       "schedule {} has {} micro-batches, which no layout that can exist makes of a batch of {}: give a multiple of "

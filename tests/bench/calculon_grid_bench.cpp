@@ -27,7 +27,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/search/fit_advisor.h"
+#include "planner/search/held_memory.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/search.h"
 #include "tests/bench/stopwatch.h"
@@ -176,15 +176,15 @@ void print_exhaustive(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     Pricing pricing(preset_model("gpt3-175b"), preset_cluster("a100:512"), part.training);
     const Skeletons skeletons;
-    FitAdvisor advisor(pricing, part.space);
+    HeldMemory held(pricing);
     visit_layouts(pricing, part.space, [&](const Layout& layout) {
       const Skeleton& known = *skeletons.find(layout);
       const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
       const StageTable stages = stage_table(priced);
       if (step_time_lower_bound(stages, known.bound, microbatches_of(part.training, layout)) >= least) return true;
-      if (advisor.shortfall_of(layout, priced)) return true;
-      if (evaluate_sums(pricing, layout, advisor.price(layout)).simulation.makespan >= least) return true;
-      const Simulation step = evaluate(pricing, layout, advisor.price(layout), shared).simulation;
+      if (held.shortfall(layout, priced)) return true;
+      if (evaluate_sums(pricing, layout, held.price(layout)).simulation.makespan >= least) return true;
+      const Simulation step = evaluate(pricing, layout, held.price(layout), shared).simulation;
       const bool fits =
           !memory_shortfall(step.peak_memory_bytes, pricing.cluster().device, pricing.memory_headroom(layout));
       if (!fits || step.makespan >= least) return true;

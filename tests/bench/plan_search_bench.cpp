@@ -95,7 +95,7 @@ void print_flat(const Question& question, const LayoutSpace& space, const Traini
 void print_exhaustive(const Question& question, const LayoutSpace& space, const TrainingSpec& training) {
   Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
   const Skeletons skeletons;
-  FitAdvisor advisor(pricing, space);
+  HeldMemory held(pricing);
   const EvaluationOptions shared{.simulation = {.record_timeline = false}, .network = NetworkOptions{}};
   SimTime least = SimTime::max();
   Layout best;
@@ -107,9 +107,9 @@ void print_exhaustive(const Question& question, const LayoutSpace& space, const 
     const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
     const StageTable stages = stage_table(priced);
     if (step_time_lower_bound(stages, known.bound, microbatches_of(training, layout)) >= least) return true;
-    if (advisor.shortfall_of(layout, priced)) return true;
-    if (evaluate_sums(pricing, layout, advisor.price(layout)).simulation.makespan >= least) return true;
-    const Simulation step = evaluate(pricing, layout, advisor.price(layout), shared).simulation;
+    if (held.shortfall(layout, priced)) return true;
+    if (evaluate_sums(pricing, layout, held.price(layout)).simulation.makespan >= least) return true;
+    const Simulation step = evaluate(pricing, layout, held.price(layout), shared).simulation;
     if (step.makespan >= least) return true;
     if (memory_shortfall(step.peak_memory_bytes, pricing.cluster().device, pricing.memory_headroom(layout)))
       return true;
