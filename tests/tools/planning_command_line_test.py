@@ -306,8 +306,9 @@ class Objectives(CommandLineTest):
 
 class Advice(CommandLineTest):
     def test_the_fewest_pins_to_free_are_named_where_nothing_fits(self):
-        self.refused(3, "plan", "llama-3-8b", "h100:8", "--global-batch", 64, "--layout", "tp=1,zero=0,dp=8,mbs=4",
-                     says=["no layout fits", "without dp=8 it fits as", "without mbs=4 it fits as"])
+        self.refused(3, "plan", "llama-3-8b", "h100:8", "--global-batch", 64, "--stack", "torchtitan",
+                     "--layout", "tp=1,dp=8,mbs=8",
+                     says=["no layout fits", "without dp=8 it fits as", "without mbs=8 it fits as"])
 
     def test_a_layout_of_megatrons_is_a_split_and_is_written(self):
         question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout", "pp=2")
