@@ -3,7 +3,8 @@
 //
 //   optimizer    (ZeRO-Offload, Ren et al. 2021) Gradients go down in the computing precision as the last backward
 //                makes them. The CPU updates at the host's memory bandwidth, which the devices of a node share. Weights
-//                go up as they are updated. Exposed: max(0, down - backward) + max(update, up).
+//                go up as they are updated. Exposed: max(0, down - backward) + max(update, up), and no less than the
+//                device's own step, as the copies are launched tensor by tensor like its kernels.
 //   activations  All but kKeptActivations of a rank's activations wait in the host (schedules/passes/add_offload.h).
 //                OFFLOAD and RELOAD take their bytes over the device's link, beside the compute; the simulation finds
 //                the exposed part.

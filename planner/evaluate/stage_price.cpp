@@ -184,7 +184,8 @@ void StagePricer::price_step(StageCosts& costs, const StagePlace& stage, const R
     step = tied_reduction(pricing_, layout_, first_rank_, last_rank_);
   Seconds update{0};
   for (const auto& [kind, count] : counts_) update += count * state_of(kind).optimizer;
-  if (layout_.offload.optimizer) update = offloaded(held, total(passes.backward));
+  // The host's copies are launched tensor by tensor, as the device's kernels are.
+  if (layout_.offload.optimizer) update = std::max(update, offloaded(held, total(passes.backward)));
   step.push_back({.kind = Segment::Kind::kCompute, .seconds = update});
   costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 }

@@ -134,6 +134,7 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
         if (mapped.reason.empty()) mapped.reason = "no chunks that the row leaves open divide the layers alike";
         continue;
       }
+      question.open_recompute = !gives(row, "recompute") && search.is_object() && search.contains("recompute");
       mapped.questions.push_back(std::move(question));
     } catch (const Unmapped& unmapped) {
       if (mapped.reason.empty()) mapped.reason = unmapped.reason;

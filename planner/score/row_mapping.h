@@ -17,7 +17,8 @@
 //   unsynchronised_step  true: ranks begin the next step as soon as their own optimizer has run, so that a step lasts
 //                        as long as the busiest rank's
 //   model.KEY            any key of spec/model_spec.h
-//   search               {"mbs": [1, 2, 4]}: values of fields that are not printed; the fastest prediction counts
+//   search               {"mbs": [1, 2, 4]}: values of fields that are not printed; the fastest prediction counts. Where
+//                        the stack rebuilds any number of layers (can.recompute_layers), "full" is of the fewest that fit
 
 #include <map>
 #include <optional>
@@ -43,6 +44,7 @@ struct RowQuestion {
   Layout layout;
   std::optional<double> order_memory;
   bool unsynchronised_step = false;
+  bool open_recompute = false;  ///< what is rebuilt is not known: it may be any number of a stage's layers
   FrameworkKnown framework = FrameworkKnown::kNamed;
 };
 

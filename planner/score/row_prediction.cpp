@@ -1,6 +1,8 @@
 #include "planner/score/row_prediction.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "planner/evaluate/evaluation.h"
 #include "planner/search/bounds.h"
@@ -77,6 +79,29 @@ RowPrediction predict_step(const RowQuestion& question, bool of_device, bool wit
   return result;
 }
 
+/// True if the question is of full recomputation that may be of fewer layers.
+bool may_rebuild_fewer(const RowQuestion& question) {
+  const std::optional<StackSpec>& stack = question.training.stack;
+  return question.open_recompute && question.layout.recompute == Recompute::kFull && stack &&
+         stack->can.recompute_layers;
+}
+
+/// Returns the question, whose layout fits, with the fewest layers of each stage rebuilt that fit.
+RowQuestion with_fewest_rebuilt(RowQuestion question, const MeasuredQuantities& measured) {
+  const int parts = question.layout.pipeline * question.layout.chunks;
+  const auto all = static_cast<int>((question.model.layers + parts - 1) / parts);
+  int fewest = 1, fits = all;
+  while (fewest < fits) {
+    question.layout.recompute_layers = std::midpoint(fewest, fits);
+    if (predict_row(question, measured).fits)
+      fits = question.layout.recompute_layers;
+    else
+      fewest = question.layout.recompute_layers + 1;
+  }
+  question.layout.recompute_layers = fits == all ? 0 : fits;
+  return question;
+}
+
 /// Returns true if `a` is the better choice.
 bool better(const RowPrediction& a, const RowPrediction& b) {
   if (!b.failure.empty() || !a.failure.empty()) return a.failure.empty() && !b.failure.empty();
@@ -100,13 +125,24 @@ RowPrediction predict_row(const RowQuestion& question, const MeasuredQuantities&
 ChosenPrediction fastest_prediction(const std::vector<RowQuestion>& questions, const MeasuredQuantities& measured,
                                     bool with_components) {
   if (questions.size() == 1) return {.prediction = predict_row(questions.front(), measured, with_components)};
-  ChosenPrediction best{.prediction = predict_row(questions.front(), measured)};
-  for (std::size_t i = 1; i < questions.size(); ++i) {
-    RowPrediction other = predict_row(questions[i], measured);
-    if (better(other, best.prediction)) best = {.index = i, .prediction = std::move(other)};
+  std::vector<RowPrediction> predictions;
+  for (const RowQuestion& question : questions) predictions.push_back(predict_row(question, measured));
+  const auto first = std::ranges::min_element(predictions, better);
+  const auto best = static_cast<std::size_t>(first - predictions.begin());
+  ChosenPrediction chosen{.index = best, .prediction = *first};
+  RowQuestion meant = questions[best];
+  if (chosen.prediction.fits && may_rebuild_fewer(meant)) {  // without recomputation nothing fits
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      if (!may_rebuild_fewer(questions[i]) || !predictions[i].failure.empty() || !predictions[i].fits) continue;
+      RowQuestion fewer = with_fewest_rebuilt(questions[i], measured);
+      RowPrediction prediction = predict_row(fewer, measured);
+      if (!better(prediction, chosen.prediction)) continue;
+      chosen = {.index = i, .prediction = std::move(prediction)};
+      meant = std::move(fewer);
+    }
   }
-  if (with_components) best.prediction = predict_row(questions[best.index], measured, true);
-  return best;
+  if (with_components) chosen.prediction = predict_row(meant, measured, true);
+  return chosen;
 }
 
 }}  // namespace plumb::planner

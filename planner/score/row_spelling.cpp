@@ -267,10 +267,10 @@ void take_rates(json& row) {
   if (const auto ratio = positive(measured, "mfu")) fill(measured, "mfu_pct", *ratio <= 1 ? 100 * *ratio : *ratio);
 }
 
-/// Joins all words of the row that name what trained: its framework, and where it is printed.
+/// Joins all words of the row that name what trained: its framework, and where and under which title it is printed.
 void take_names(json& row) {
   std::string named;
-  for (const char* path : {"framework", "system", "source.repo", "source.paper"}) {
+  for (const char* path : {"framework", "system", "title", "source.repo", "source.paper"}) {
     if (const std::string text = text_at(row, path); !text.empty()) named += (named.empty() ? "" : "; ") + text;
   }
   if (!named.empty() && row.is_object() && !row.contains("named")) row["named"] = named;

@@ -237,7 +237,7 @@ bool Candidates::holds_too_much(const Layout& layout, HeldTooMuch& known) {
 
 bool Candidates::holds_too_much(const Layout& layout) {
   try {
-    const std::vector<std::int64_t> peaks = held_.bytes(layout);
+    const std::vector<std::int64_t> peaks = held_.of(layout);
     return (peak_limit_ && std::ranges::max(peaks) >= *peak_limit_) ||
            memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout)).has_value();
   } catch (const ScheduleError&) {  // it has no order of so many micro-batches, which a look at it will tell
@@ -288,7 +288,7 @@ Candidates::Learned Candidates::learn_step(const Candidate& candidate) {
   const Layout& layout = candidate.layout;
   if (candidate.known == Known::kStages) {
     const PricedLayout priced = held_.price(layout);
-    const std::vector<std::int64_t> peaks = held_.bytes(layout, priced);
+    const std::vector<std::int64_t> peaks = held_.of(layout, priced);
     if (const auto shortfall = memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout))) {
       Learned learned{.candidate = candidate, .out = Out{.shortfall = shortfall}};
       learned.candidate.peak_bytes = std::ranges::max(peaks);

@@ -25,7 +25,7 @@
 #include "planner/evaluate/own_links_steps.h"
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
-#include "planner/search/held_memory.h"
+#include "planner/search/held_bytes.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/moved_activations.h"
 #include "planner/search/objective.h"
@@ -187,7 +187,7 @@ class Candidates {
   Workers workers_;
   Skeletons skeletons_;
   LayoutTree tree_;
-  HeldMemory held_;
+  HeldBytes held_;
   FitAdvisor advisor_;
   WorkBounds work_;
   MovedActivations moved_;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "planner/price/pricing.h"
-#include "planner/search/held_memory.h"
+#include "planner/search/held_bytes.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/layout_space.h"
 
@@ -33,7 +33,7 @@ class FitAdvisor {
 
   Pricing& pricing_;
   LayoutSpace space_;
-  HeldMemory held_;
+  HeldBytes held_;
   std::optional<std::string> other_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "planner/search/held_memory.h"
+#include "planner/search/held_bytes.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/memory_bound.h"
 #include "planner/search/skeletons.h"
@@ -74,7 +74,7 @@ class MissSearch {
   Pricing& pricing_;
   Skeletons skeletons_;
   LayoutTree tree_;
-  HeldMemory held_;
+  HeldBytes held_;
   std::optional<NearestMiss> nearest_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What waits in the hosts' memory while the devices do not need it (evaluate/host_offload.h).
+// Parts of a training may wait in the hosts' memory while the devices do not need them (evaluate/host_offload.h).
 
 #include <string>
 #include <string_view>
@@ -7,7 +7,6 @@
 
 namespace plumb { inline namespace planner {
 
-/// Parts of a training that wait in the host's memory.
 struct Offload {
   bool optimizer = false;    ///< the optimizer's state, which the CPU updates
   bool activations = false;  ///< activations that are not needed soon

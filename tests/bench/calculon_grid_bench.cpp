@@ -27,7 +27,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/search/held_memory.h"
+#include "planner/search/held_bytes.h"
 #include "planner/search/layout_tree.h"
 #include "planner/search/search.h"
 #include "tests/bench/stopwatch.h"
@@ -176,7 +176,7 @@ void print_exhaustive(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     Pricing pricing(preset_model("gpt3-175b"), preset_cluster("a100:512"), part.training);
     const Skeletons skeletons;
-    HeldMemory held(pricing);
+    HeldBytes held(pricing);
     visit_layouts(pricing, part.space, [&](const Layout& layout) {
       const Skeleton& known = *skeletons.find(layout);
       const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);

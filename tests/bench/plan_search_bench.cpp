@@ -95,7 +95,7 @@ void print_flat(const Question& question, const LayoutSpace& space, const Traini
 void print_exhaustive(const Question& question, const LayoutSpace& space, const TrainingSpec& training) {
   Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
   const Skeletons skeletons;
-  HeldMemory held(pricing);
+  HeldBytes held(pricing);
   const EvaluationOptions shared{.simulation = {.record_timeline = false}, .network = NetworkOptions{}};
   SimTime least = SimTime::max();
   Layout best;

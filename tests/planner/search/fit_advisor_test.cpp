@@ -13,7 +13,7 @@ TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone
   Pricing pricing(model, preset_cluster("h100:16"), {.global_batch = 128, .sequence = 8192});
   const Layout large{.data = 16, .microbatch = 2};
   FitAdvisor free(pricing, {});
-  REQUIRE(HeldMemory(pricing).shortfall(large));
+  REQUIRE(HeldBytes(pricing).shortfall(large));
   const std::string advice = free.nearest_change(large);
   REQUIRE(advice.ends_with(" fits"));
   LayoutRequest changed = request_of(large);
@@ -24,7 +24,7 @@ TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone
   if (change.tensor) changed.tensor = change.tensor;
   if (change.pipeline) changed.pipeline = change.pipeline;
   if (change.data) changed.data = change.data;
-  CHECK(!HeldMemory(pricing).shortfall(layout_of(changed)));
+  CHECK(!HeldBytes(pricing).shortfall(layout_of(changed)));
   FitAdvisor bound(pricing, request_of(large));
   CHECK(bound.nearest_change(large).find("device.memory_gib=") != std::string::npos);
 }
@@ -38,7 +38,7 @@ TEST_CASE("where no change of one key fits, the fewest changes that do are advis
     const LayoutRequest request = parse_layout(keys);
     layout.microbatch = request.microbatch.value_or(layout.microbatch);
     layout.recompute = request.recompute.value_or(layout.recompute);
-    return std::ranges::max(HeldMemory(roomy).bytes(layout));
+    return std::ranges::max(HeldBytes(roomy).of(layout));
   };
   REQUIRE(peak("recompute=full,mbs=8") < std::min(peak("recompute=full"), peak("mbs=8")));
   cluster.device.memory_bytes = cluster.device.reserved_bytes + peak("recompute=full,mbs=8");
@@ -56,11 +56,11 @@ TEST_CASE("a layout whose activations leave too slowly is not advised in its own
   layout.offload.activations = true;
   const TrainingSpec training{.global_batch = 64, .sequence = 512};
   Pricing roomy(model, cluster, training);
-  const std::int64_t in_issue_order = std::ranges::max(HeldMemory(roomy).bytes(layout));
+  const std::int64_t in_issue_order = std::ranges::max(HeldBytes(roomy).of(layout));
   cluster.device.memory_bytes = cluster.device.reserved_bytes + in_issue_order + (1 << 20);
   Pricing tight(model, cluster, training);
   FitAdvisor bound(tight, request_of(layout));
-  REQUIRE(HeldMemory(tight).shortfall(layout));
+  REQUIRE(HeldBytes(tight).shortfall(layout));
   CHECK(bound.nearest_change(layout).find("would fit " + to_text(layout)) != std::string::npos);
 }
 

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/evaluate/evaluation.h"
-#include "planner/search/held_memory.h"
+#include "planner/search/held_bytes.h"
 #include "planner/search/layout_tree.h"
 #include "tests/planner/fixtures.h"
 
@@ -83,7 +83,7 @@ TEST_CASE("memory alone is that of the prices, and no variant holds less than th
       training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
     Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
     LayoutSpace space = parse_layout_space(question.pins);
-    HeldMemory memory(pricing);
+    HeldBytes memory(pricing);
     Skeletons skeletons;
     LayoutTree tree(pricing, space, skeletons);
     const std::vector<Layout>& families = tree.families().layouts;
@@ -93,9 +93,9 @@ TEST_CASE("memory alone is that of the prices, and no variant holds less than th
       for (const Layout& layout : tree.layouts(cores[random() % cores.size()]).layouts) {
         CAPTURE(question.model);
         CAPTURE(to_text(layout));
-        const std::vector<std::int64_t> held = memory.bytes(layout);
-        CHECK(held == memory.bytes(layout, memory.price(layout)));
-        const std::vector<std::int64_t> least = memory.bytes(most_frugal_variant(layout));
+        const std::vector<std::int64_t> held = memory.of(layout);
+        CHECK(held == memory.of(layout, memory.price(layout)));
+        const std::vector<std::int64_t> least = memory.of(most_frugal_variant(layout));
         CHECK(std::ranges::max(least) <= std::ranges::max(held));
         ++variants;
         dearer += least < held ? 1 : 0;

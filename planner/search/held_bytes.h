@@ -1,8 +1,8 @@
 #pragma once
 // The memory that a layout's compute actions hold at once, and whether it fits, without a simulation.
 //
-//   HeldMemory held(pricing);
-//   held.bytes(layout);        // [rank], from the memory of its stages alone
+//   HeldBytes held(pricing);
+//   held.of(layout);           // [rank], from the memory of its stages alone
 //   held.shortfall(layout);    // rank 0 lacks 3.2 GiB
 
 #include <array>
@@ -20,18 +20,18 @@
 namespace plumb { inline namespace planner {
 
 /// Keeps what it has worked out of orders; no answer depends on earlier questions. Threads may ask at the same time.
-class HeldMemory {
+class HeldBytes {
  public:
   /// `pricing` must outlive it.
-  explicit HeldMemory(Pricing& pricing) : pricing_(pricing) {}
+  explicit HeldBytes(Pricing& pricing) : pricing_(pricing) {}
 
   /// Returns price_layout() of the layout in its order, whose facts are worked out once for all layouts that share it.
   PricedLayout price(const Layout& layout);
 
   /// [rank] the bytes that the layout holds at least (memory_in_issue_order). `priced` are its prices where they are at
   /// hand.
-  std::vector<std::int64_t> bytes(const Layout& layout);
-  std::vector<std::int64_t> bytes(const Layout& layout, const PricedLayout& priced);
+  std::vector<std::int64_t> of(const Layout& layout);
+  std::vector<std::int64_t> of(const Layout& layout, const PricedLayout& priced);
 
   /// Returns by how much a layout without conflict does not fit (memory_in_issue_order, or a simulation where activations
   /// are offloaded); nothing if it does.
