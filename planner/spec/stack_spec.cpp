@@ -50,6 +50,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("weighted_activations", stack.weighted_activations);
   visit.number("expert_half_rows", stack.expert_half_rows);
   visit.share("expert_gemm_share", stack.expert_gemm_share);
+  visit.count("narrow_expert_ffn", stack.narrow_expert_ffn);
   visit.flag("fused_expert_bias", stack.fused_expert_bias);
   visit.number("expert_imbalance", stack.expert_imbalance);
   visit.flag("padded_experts", stack.padded_experts);

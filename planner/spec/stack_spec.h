@@ -80,6 +80,7 @@ struct StackSpec {
   double expert_half_rows = 0;  ///< rows an expert at which a grouped product reaches half of a plain product's rate
   /// Further factor on that rate where products are quantized or their biases stand apart.
   double expert_gemm_share = 1;
+  std::int64_t narrow_expert_ffn = 0;  ///< channels of an expert up to which that factor counts; 0: it always does
   bool weighted_activations = false;  ///< routed tokens are weighted at the activation: their combination keeps nothing
   bool fused_expert_bias = true;      ///< biases and clamps of experts are parts of other kernels
   double expert_imbalance = 1;        ///< tokens of the fullest rank over the mean; a model's capacity_factor bounds it

@@ -9,8 +9,10 @@ namespace plumb { inline namespace tools {
 namespace {
 
 std::string reason_of(const Plan& plan) {
-  const double share = plan.training.stack ? plan.training.stack->expert_gemm_share : 1;
-  if (plan.model.experts > 0 && share < 1) {
+  const StackSpec stack = plan.training.stack.value_or(StackSpec{});
+  const double share = stack.expert_gemm_share;
+  const bool narrow = stack.narrow_expert_ffn == 0 || plan.model.expert_ffn <= stack.narrow_expert_ffn;
+  if (plan.model.experts > 0 && share < 1 && narrow) {
     return fmt::format("the products of its experts reach {:.0f} % of a plain product's rate where they are quantized",
                        100 * share);
   }

@@ -25,6 +25,7 @@ struct DeviceKernel {
   bool wide = false;                   ///< GEMMs only: weights in the wider precision
   bool routed = false;                 ///< kernel of routed experts or of their exchange
   bool biased = false;                 ///< kernel of routed experts whose biases are added by kernels of their own
+  bool narrow = false;                 ///< kernel of routed experts of few channels (StackSpec::narrow_expert_ffn)
   double flops = 0;                    ///< attention only
   double sequence = 0;                 ///< attention only: tokens of a query's past and future
   double bytes = 0;                    ///< bytes that must cross memory once

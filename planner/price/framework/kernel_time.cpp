@@ -25,7 +25,8 @@ double grouped_share(const KernelPrices& prices, const StackSpec& stack, const D
   if (!kernel.routed || kernel.wide) return 1;
   const double rows = kernel.form == GemmForm::kWeightGrad ? kernel.shape.k : kernel.shape.m;
   const double filled = measured || stack.expert_half_rows <= 0 ? 1 : rows / (rows + stack.expert_half_rows);
-  return filled * (prices.quantized_bytes > 0 || kernel.biased ? stack.expert_gemm_share : 1);
+  const bool apart = prices.quantized_bytes > 0 || kernel.biased;
+  return filled * (apart && kernel.narrow ? stack.expert_gemm_share : 1);
 }
 
 Seconds gemm_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {

@@ -52,6 +52,11 @@ bool biases_apart(const LayerContext& c) {
   return c.layer.linear_bias && !c.stack.fused_expert_bias;
 }
 
+void mark_routed(const LayerContext& c, const PassBuilder& pass, std::size_t first) {
+  const std::int64_t narrow = c.stack.narrow_expert_ffn;
+  pass.mark_routed(first, biases_apart(c), narrow == 0 || c.layer.expert_ffn <= narrow);
+}
+
 /// Adds biases of experts outside the products (Megatron-Core's TEGroupedMLP): b p in fp32 for each expert, the sum,
 /// the experts joined, and the conversion to 16 bit. Kernels of their own clamp and join the gates.
 void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
@@ -154,7 +159,7 @@ void mlp_forward(const LayerContext& c, const PassBuilder& pass, bool without_do
   route(c, pass, true);
   block_forward(c, pass, expert_block(c), false);
   route(c, pass, false);
-  pass.mark_routed(first, biases_apart(c));
+  mark_routed(c, pass, first);
   if (c.layer.shared_ffn > 0) block_forward(c, pass, shared_block(c), false);
 }
 
@@ -166,7 +171,7 @@ void mlp_rebuild(const LayerContext& c, const PassBuilder& pass) {
   const std::size_t first = pass.kernel_count();
   route(c, pass, true);
   block_rebuild(c, pass, expert_block(c));
-  pass.mark_routed(first, biases_apart(c));
+  mark_routed(c, pass, first);
   if (c.layer.shared_ffn > 0) block_rebuild(c, pass, shared_block(c));
 }
 
@@ -175,7 +180,7 @@ void expert_activation(const LayerContext& c, const PassBuilder& pass) {
   const FeedForwardProducts block = expert_block(c);
   const std::size_t first = pass.kernel_count();
   pass.traffic("activation", (up_products(c.layer) + 1) * block.rows * block.ffn * block.count * c.bytes.activation);
-  pass.mark_routed(first, biases_apart(c));
+  mark_routed(c, pass, first);
 }
 
 void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -188,7 +193,7 @@ void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
   route(c, pass, false);
   block_input_grad(c, pass, expert_block(c));
   route(c, pass, true);
-  pass.mark_routed(first, biases_apart(c));
+  mark_routed(c, pass, first);
 }
 
 void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -198,7 +203,7 @@ void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
   }
   const std::size_t first = pass.kernel_count();
   block_weight_grad(c, pass, expert_block(c));
-  pass.mark_routed(first, biases_apart(c));
+  mark_routed(c, pass, first);
   if (c.layer.shared_ffn > 0) block_weight_grad(c, pass, shared_block(c));
   pass.weight_gradient("router", static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden),
                        routed_tokens(c), c.stack.fused_accumulation);

@@ -61,12 +61,13 @@ class PassBuilder {
   }
 
   /// Marks the kernels from the `first` on, except the router, as routed experts'. `biased`: kernels of their own add
-  /// the experts' biases.
+  /// the experts' biases. `narrow`: the experts have few channels.
   std::size_t kernel_count() const { return pass_.kernels.size(); }
-  void mark_routed(std::size_t first, bool biased) const {
+  void mark_routed(std::size_t first, bool biased, bool narrow) const {
     for (std::size_t i = first; i < pass_.kernels.size(); ++i) {
       pass_.kernels[i].routed = pass_.kernels[i].name != "router";
       pass_.kernels[i].biased = biased && pass_.kernels[i].routed;
+      pass_.kernels[i].narrow = narrow && pass_.kernels[i].routed;
     }
   }
 

@@ -233,6 +233,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
       {"expert_hidden", {.moves = Moves::kNot, .value = 0.5}},  // there are no experts
       {"expert_half_rows", {.moves = Moves::kNot, .value = 100}},
       {"expert_gemm_share", {.moves = Moves::kNot, .value = 0.5}},
+      {"narrow_expert_ffn", {.moves = Moves::kNot, .value = 1024}},
       {"expert_imbalance", {.moves = Moves::kNot, .value = 2}},
       {"expert_launches", {.moves = Moves::kNot, .value = 1000}},
       {"dispatch_share", {.moves = Moves::kNot, .value = 0.5}},

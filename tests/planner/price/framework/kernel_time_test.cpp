@@ -111,6 +111,8 @@ TEST_CASE("a grouped product runs at its share of a product's rate where it is q
   const double narrow = time_of(cluster, kernel, {.name = "any"}, Precision::kFp8);
   CHECK(time_of(cluster, kernel, grouped, Precision::kFp8) == doctest::Approx(narrow));
   kernel.routed = true;
+  CHECK(time_of(cluster, kernel, grouped, Precision::kFp8) == doctest::Approx(narrow));  // wide experts
+  kernel.narrow = true;
   CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(whole));
   CHECK(time_of(cluster, kernel, grouped, Precision::kFp8) == doctest::Approx(2 * narrow));
   kernel.biased = true;
