@@ -38,6 +38,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("fused_softmax_rows", stack.fused_softmax_rows);
   visit.flag("fused_bias_dropout", stack.fused_bias_dropout);
   visit.flag("fused_activation", stack.fused_activation);
+  visit.flag("fp32_norms", stack.fp32_norms);
   visit.flag("fused_norm", stack.fused_norm);
   visit.flag("fused_cross_entropy", stack.fused_cross_entropy);
   visit.flag("fused_accumulation", stack.fused_accumulation);

@@ -63,6 +63,7 @@ struct StackSpec {
   int fused_softmax_rows = 0;       ///< the fused softmax needs b a / t to be a multiple of this; 0: it takes any
   bool fused_bias_dropout = true;   ///< bias, dropout and residual in one kernel
   bool fused_activation = true;     ///< bias and activation in one kernel
+  bool fp32_norms = false;          ///< a norm's input is cast to fp32, and its output back (autocast)
   bool fused_norm = true;           ///< the residual's gradient is added in the norm's backward kernel
   bool fused_cross_entropy = true;  ///< one pass over the logits forward, one backward; otherwise fp32 passes
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves

@@ -2,6 +2,7 @@
 
 #include "planner/price/framework/attention_ops.h"
 #include "planner/price/framework/mlp_ops.h"
+#include "planner/price/framework/norm_traffic.h"
 #include "planner/price/framework/tensor_exchange.h"
 
 namespace plumb { inline namespace planner {
@@ -37,7 +38,7 @@ void branch_end_input_grad(const LayerContext& c, const PassBuilder& pass) {
 }
 
 void norm_forward(const LayerContext& c, const PassBuilder& pass) {
-  pass.traffic("norm", 2 * residual_bytes(c));
+  pass.traffic("norm", norm_forward_crossings(c.stack) * residual_bytes(c));
 }
 
 void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -45,7 +46,7 @@ void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
     pass.traffic("norm, residual", 6 * residual_bytes(c));
     return;
   }
-  pass.traffic("norm", 5 * residual_bytes(c));
+  pass.traffic("norm", norm_backward_crossings(c.stack) * residual_bytes(c));
   pass.traffic("residual", 3 * residual_bytes(c));
 }
 

@@ -1,5 +1,6 @@
 #include "planner/price/framework/vocabulary_ops.h"
 
+#include "planner/price/framework/norm_traffic.h"
 #include "planner/price/framework/pass_builder.h"
 #include "planner/spec/training_spec.h"
 
@@ -54,7 +55,7 @@ LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec
   constexpr double kUnfusedBackward = 7;
   LayerOps ops;
   const PassBuilder forward(ops.forward, bytes);
-  forward.traffic("norm", 2 * ends.residual_bytes);
+  forward.traffic("norm", norm_forward_crossings(stack) * ends.residual_bytes);
   forward.gemm("logits", ends.tokens, ends.rows, h);
   forward.widen_last();
   forward.align_last(ends.rows);
@@ -64,7 +65,7 @@ LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec
   input_grad.gemm("logits", ends.tokens, h, ends.rows, GemmForm::kInputGrad);
   input_grad.widen_last();
   input_grad.align_last(ends.rows);
-  input_grad.traffic("norm", 5 * ends.residual_bytes);
+  input_grad.traffic("norm", norm_backward_crossings(stack) * ends.residual_bytes);
   const PassBuilder weight_grad(ops.weight_grad, bytes);
   weight_grad.weight_gradient("logits", ends.rows, h, ends.tokens, stack.fused_accumulation);
   weight_grad.widen_last();
