@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/planner/fixtures.h"
 #include "tests/planner/score/score_fixtures.h"
 
 namespace plumb::test {
@@ -42,6 +43,37 @@ TEST_CASE("without a common end a step lasts as long as one rank's span, which i
   const double unsynchronised = *predicted_with(free).step_seconds;
   CHECK(unsynchronised < synchronised);
   CHECK(unsynchronised > .7 * synchronised);
+}
+
+TEST_CASE("where what is rebuilt is not printed and nothing fits without, the fewest layers that fit are rebuilt") {
+  const auto chosen = [](const json& stack, std::int64_t memory_bytes) {
+    ScoreLibrary library = small_library();
+    library.stacks["plain"] = stack;
+    ClusterSpec cluster = round_cluster(8);
+    cluster.device.memory_bytes = memory_bytes;
+    library.clusters["round"] = to_json(cluster);
+    json row = small_row();
+    row.update({{"tp", 1}, {"pp", 1}, {"dp", 8}, {"gbs", 256}, {"mbs", 32}, {"recompute", nullptr}});
+    row["search"] = {{"recompute", {"none", "selective", "full"}}};
+    const SourceMapping& mapping = library.mappings.front();
+    const MappedRow mapped = map_row(library, *read_by(mapping, row).row, &mapping);
+    REQUIRE(mapped.questions.size() == 3);
+    CHECK(mapped.questions.front().open_recompute);
+    const ChosenPrediction best = fastest_prediction(mapped.questions, measured_quantities(row));
+    REQUIRE(best.prediction.failure.empty());
+    CHECK(best.prediction.fits);
+    return best.prediction;
+  };
+  const json whole = {{"name", "plain"}}, some = {{"name", "plain"}, {"can", {{"recompute_layers", true}}}};
+  const std::int64_t roomy = std::int64_t{1} << 40;
+  const RowPrediction none = chosen(some, roomy);
+  CHECK(*none.step_seconds == *chosen(whole, roomy).step_seconds);
+  const std::int64_t needed = round_cluster(8).device.reserved_bytes + none.bytes_by_pipeline_rank.front();
+  const std::int64_t tight = needed - needed / 8;
+  const RowPrediction all = chosen(whole, tight), few = chosen(some, tight);
+  CHECK(*few.step_seconds < *all.step_seconds);
+  CHECK(*few.step_seconds > *none.step_seconds);
+  CHECK(few.bytes_by_pipeline_rank.front() > all.bytes_by_pipeline_rank.front());
 }
 
 TEST_CASE("a question at fault is a failure with its reason") {

@@ -95,6 +95,7 @@ TEST_CASE("all words that name what trained are joined") {
   const json row =
       in_schema({{"framework", "Megatron-Core 0.10"}, {"source", {{"repo", "owner/name"}, {"paper", "X"}}}});
   CHECK(row["named"] == "Megatron-Core 0.10; owner/name; X");
+  CHECK(in_schema({{"title", "Paxml 5B"}, {"source", {{"repo", "owner/name"}}}})["named"] == "Paxml 5B; owner/name");
   CHECK_FALSE(in_schema({{"gpus", 8}}).contains("named"));
 }
 

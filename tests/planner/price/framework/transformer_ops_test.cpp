@@ -109,6 +109,17 @@ TEST_CASE("memory-bound kernels move what fidelity needs them to move") {
   CHECK(traffic(ops.forward) == doctest::Approx((2 + 2 + 3.5 + 2 + 8 + 3.5) * e + 4.5 * a));
 }
 
+TEST_CASE("a norm in fp32 between casts moves five times the bytes forward, and three times backward") {
+  const double e = kGptTokens * 1024 * 2;
+  StackSpec stack = unfused();
+  stack.fused_norm = false;
+  const LayerOps plain = transformer_ops(kGpt, kGptWork, stack, kElementBytes);
+  stack.fp32_norms = true;
+  const LayerOps cast = transformer_ops(kGpt, kGptWork, stack, kElementBytes);
+  CHECK(traffic(cast.forward) - traffic(plain.forward) == doctest::Approx(2 * (10 - 2) * e));
+  CHECK(traffic(cast.input_grad) - traffic(plain.input_grad) == doctest::Approx(2 * (16 - 5) * e));
+}
+
 TEST_CASE("a fused softmax that does not take the rows falls back to kernels of its own") {
   StackSpec stack = unfused();
   stack.fused_softmax_rows = 4;
