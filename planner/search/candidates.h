@@ -1,8 +1,9 @@
 #pragma once
 // The tree of a search (search/layout_tree.h), opened where the search looks, and what is known of the time of each of its
-// layouts. Families and cores are bounded by the work of their layers (search/work_bound.h). When a core is opened, each
-// of its layouts is priced (search/bounds.h), and those that may be a row are held. More is learned of them step by step:
-// whether they fit, the step with links of their own, and the step on shared links, as `plumb simulate` tells it. No time
+// layouts. Families and cores are bounded by the work of their layers (search/work_bound.h). When a core is opened,
+// those of its layouts that hold no more than a device has (search/held_bytes.h) are priced (search/bounds.h), and those
+// that may be a row are held. More is learned of them step by step: the step with links of their own, and the step on
+// shared links, as `plumb simulate` tells it. No time
 // that comes later is less than one that comes before, and no layout below a family or a core takes less time than its
 // bound.
 //

@@ -61,6 +61,7 @@ std::span<const DerivedFact> batch_facts();
 std::span<const DerivedFact> shard_facts();
 std::span<const DerivedFact> stage_facts();
 std::span<const DerivedFact> gradient_facts();
+std::span<const DerivedFact> recompute_facts();
 std::span<const DerivedFact> model_facts();
 
 }}  // namespace plumb::planner

@@ -92,9 +92,24 @@ TEST_CASE("PyTorch's names of schedules are known in any case, and give a rank t
   CHECK(in.run.layout.zero == 2);
 }
 
+TEST_CASE("the first layers of each stage alone are rebuilt by the method block") {
+  const auto rebuilt = [](const char* keys) {
+    return read_by("megatron", std::string("--recompute-granularity full --recompute-method ") + keys)
+        .run.layout.recompute_layers;
+  };
+  CHECK(rebuilt("block --recompute-num-layers 3") == 3);
+  CHECK(rebuilt("uniform --recompute-num-layers 1") == 0);
+  CHECK(read_by("megatron", "--tensor-model-parallel-size 2").run.layout.recompute_layers == 0);
+}
+
 TEST_CASE("a value without a counterpart is refused with its key, and what may stand there") {
-  check_refused<SpecError>([] { read_by("megatron", "--recompute-granularity full --recompute-method block"); }, "file",
-                           "--recompute-method is block, which is not modelled: give uniform");
+  check_refused<SpecError>([] { read_by("megatron", "--recompute-granularity full --recompute-method all"); }, "file",
+                           "--recompute-method is all, which is not modelled");
+  check_refused<SpecError>(
+      [] {
+        read_by("megatron", "--recompute-granularity full --recompute-method uniform --recompute-num-layers 4");
+      },
+      "file", "chunks of 4 layers");
   check_refused<SpecError>([] { read_by("megatron", "--use-megatron-fsdp --tensor-model-parallel-size 2"); }, "file",
                            "--use-megatron-fsdp");
   check_refused<SpecError>([] { read_by("megatron", "--recompute-activations --tensor-model-parallel-size 2"); },

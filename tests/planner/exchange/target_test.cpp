@@ -36,6 +36,7 @@ const std::map<std::string, std::vector<std::string>> kSolvedFrom = {
     {"zero", {"fsdp_reshard"}},
     {"global_batch", {"microbatches"}},
     {"gradient_precision", {"fp32_gradients"}},
+    {"recompute_layers", {"rebuilt_layers"}},
     {"split", {"stage_shares", "megatron_stages", "torchtitan_stages"}},
 };
 
