@@ -9,7 +9,8 @@ namespace {
 
 template <class Visit>
 void visit_derived(const Visit& visit) {
-  for (const auto& family : {batch_facts(), shard_facts(), stage_facts(), gradient_facts(), recompute_facts(), model_facts()}) {
+  for (const auto& family :
+       {batch_facts(), shard_facts(), stage_facts(), gradient_facts(), recompute_facts(), model_facts()}) {
     for (const DerivedFact& fact : family) visit(fact);
   }
 }

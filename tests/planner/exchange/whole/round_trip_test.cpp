@@ -38,7 +38,7 @@ class LayoutDraw {
     drawn.sequence_parallel = drawn.tensor > 1 && one_of({0, 1}) == 1;
     drawn.microbatch = one_of({1, 2});
     drawn.recompute = std::vector{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[one_of({0, 1, 2})];
-    if (drawn.recompute == Recompute::kFull) drawn.recompute_layers = one_of({0, 0, 1, 2});
+    if (drawn.recompute == Recompute::kFull) drawn.recompute_layers = one_of({0, 0, 0, 0, 1, 2});
     drawn.offload.optimizer = one_of({0, 0, 0, 1}) == 1;
     drawn.schedule = drawn.chunks == 1 ? "1f1b" : "interleaved";
     if (drawn.pipeline > 1 && one_of({0, 0, 1}) == 1) drawn.schedule = drawn.chunks == 1 ? "gpipe" : "bfs";
