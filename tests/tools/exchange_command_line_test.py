@@ -110,7 +110,7 @@ class Exchange(CommandLineTest):
         self.refused(1, "import", self.write("a.toml", "[a\n"), "--from", "torchtitan", says=["a.toml:1"])
         self.refused(1, "import", self.write("run.sh", "--tensor-model-parallel-size two"), "--from", "megatron", says=["run.sh", "tp"])
         self.refused(1, "import", self.write("r.sh", "--recompute-granularity full --recompute-method block"), "--from", "megatron",
-                     says=["r.sh", "--recompute-method is block"])
+                     says=["r.sh", "the method block", "give their number"])
 
 
 if __name__ == "__main__":

@@ -40,6 +40,9 @@ void solve_method(Learner& learner) {
 void solve_layers(Learner& learner) {
   const json& method = fact_at(learner.facts(), "recompute_method");
   const auto layers = learner.count();
+  if (method == json("block") && layers == 0)
+    throw SpecError(
+        fmt::format("{}: the method block rebuilds so many layers of a stage: give their number", learner.place()));
   if (method == json("block") && layers) learner.learn("recompute_layers", *layers);
   if (method == json("uniform") && layers && *layers > 1)
     throw SpecError(

@@ -108,6 +108,8 @@ TEST_CASE("a value without a counterpart is refused with its key, and what may s
   check_refused<SpecError>(
       [] { read_by("megatron", "--recompute-granularity full --recompute-method uniform --recompute-num-layers 4"); },
       "file", "chunks of 4 layers");
+  check_refused<SpecError>([] { read_by("megatron", "--recompute-granularity full --recompute-method block"); }, "file",
+                           "give their number");
   check_refused<SpecError>([] { read_by("megatron", "--use-megatron-fsdp --tensor-model-parallel-size 2"); }, "file",
                            "--use-megatron-fsdp");
   check_refused<SpecError>([] { read_by("megatron", "--recompute-activations --tensor-model-parallel-size 2"); },
