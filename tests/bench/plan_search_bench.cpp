@@ -107,7 +107,8 @@ void print_exhaustive(const Question& question, const LayoutSpace& space, const 
     const PricedLayout priced = price_layout(pricing, layout, known.schedule, known.order);
     const StageTable stages = stage_table(priced);
     if (step_time_lower_bound(stages, known.bound, microbatches_of(training, layout)) >= least) return true;
-    if (held.shortfall(layout, priced)) return true;
+    const std::vector<std::int64_t> in_issue_order = held.of(layout, priced);  // the step below tells the rest
+    if (memory_shortfall(in_issue_order, pricing.cluster().device, pricing.memory_headroom(layout))) return true;
     if (evaluate_sums(pricing, layout, held.price(layout)).simulation.makespan >= least) return true;
     const Simulation step = evaluate(pricing, layout, held.price(layout), shared).simulation;
     if (step.makespan >= least) return true;
