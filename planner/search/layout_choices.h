@@ -5,9 +5,10 @@
 // Degrees dp, tp, pp, cp: divisors of the devices whose product they are. ep: divisors of the experts and of the ranks
 // of a stage; etp: divisors of tp and of an expert's channels. Micro-batch: divisors of a replica's batch that have no
 // divisor in common with cp. Schedules: those of the framework, and 1f1b, gpipe and interleaved where it has no list.
-// Chunks: 2 to 8, and divisors of a rank's layers. ZeRO 0 to 3 where there are replicas, over all of them or over groups
-// of neighbours. The optimizer on the devices or in the hosts, where the framework has both. Full recomputation of any number of a stage's layers. Both orders of ranks where they differ. Splits:
-// the framework's own, and one that is balanced by cost where the user may name it.
+// Chunks: 2 to 8, and divisors of a rank's layers. ZeRO 0 to 3 where there are replicas, over all of them or over
+// groups of neighbours. The optimizer on the devices or in the hosts, where the framework has both. Full recomputation
+// of any number of a stage's layers. Both orders of ranks where they differ. Splits: the framework's own, and one that
+// is balanced by cost where the user may name it.
 //
 // A wide space has besides: every synchronous schedule, any number of micro-batches of a chunk in a row, buckets of
 // gradients, and activations in the hosts.

@@ -1,6 +1,7 @@
 #include "planner/spec/stack_limits.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -78,9 +79,8 @@ StackLimits stack_limits_from_json(const nlohmann::json& json, const std::string
   for (const std::string& name : texts(object, "offload")) {
     const auto known = std::ranges::find(all_offloads(), name, offload_name);
     if (known == all_offloads().end())
-      object.fail("offload", fmt::format("\"{}\" moves nothing to the hosts: give some of optimizer, activations, "
-                                         "optimizer+activations, or []",
-                                         name));
+      object.fail("offload", fmt::format("\"{}\" moves nothing to the hosts: give some of {}, or []", name,
+                                         fmt::join(all_offloads() | std::views::transform(offload_name), ", ")));
     limits.offload.push_back(*known);
   }
   visit_flags(limits, [&](std::string_view key, bool& value) { value = object.boolean_or(key, value); });

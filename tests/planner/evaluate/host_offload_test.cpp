@@ -68,6 +68,18 @@ TEST_CASE("offloading the optimizer takes its state off the device and costs tim
   CHECK(step_time(away.simulation) > step_time(here.simulation));
 }
 
+TEST_CASE("a step in a host of any speed is no faster than the device's own") {
+  ClusterSpec cluster = hosted(4);
+  cluster.host->memory_bytes_per_second = cluster.host->device_bytes_per_second = 1e18;
+  Plan plan{.model = small_gpt(),
+            .cluster = cluster,
+            .training = {.global_batch = 4, .sequence = 512},
+            .layout = {.data = 4}};
+  const SimTime on_device = evaluate(plan).simulation.makespan;
+  plan.layout.offload.optimizer = true;
+  CHECK(evaluate(plan).simulation.makespan == on_device);
+}
+
 TEST_CASE("offloaded activations wait in the host, and only what compute does not hide costs time") {
   Plan plan{.model = small_gpt(),
             .cluster = hosted(4),

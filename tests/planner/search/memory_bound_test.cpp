@@ -4,6 +4,7 @@
 #include <array>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -13,14 +14,36 @@
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
+namespace {
+
+struct Question {
+  const char* model;
+  const char* cluster;
+  const char* stack;  ///< empty: Plumb's own executor
+  const char* pins;
+};
+
+Pricing pricing_of(const Question& question) {
+  TrainingSpec training{.global_batch = 64, .sequence = 1024};
+  if (question.stack[0] != 0)
+    training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
+  return {preset_model(question.model), preset_cluster(question.cluster), training};
+}
+
+/// Returns cores of families that are drawn from those of the tree.
+std::vector<Layout> drawn_cores(const LayoutTree& tree, int draws, std::mt19937& random) {
+  const std::vector<Layout>& families = tree.families().layouts;
+  std::vector<Layout> drawn;
+  for (int draw = 0; draw < draws; ++draw) {
+    const std::vector<Layout> cores = tree.cores(families[random() % families.size()]).layouts;
+    if (!cores.empty()) drawn.push_back(cores[random() % cores.size()]);
+  }
+  return drawn;
+}
+
+}  // namespace
 
 TEST_CASE("no layout's fullest rank holds less than the bound of its core, on random layouts") {
-  struct Question {
-    const char* model;
-    const char* cluster;
-    const char* stack;  ///< empty: Plumb's own executor
-    const char* pins;
-  };
   constexpr std::array kQuestions = {
       Question{"llama-3-8b", "h100:16", "nemo", "mbs=1|2"},
       Question{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
@@ -33,18 +56,11 @@ TEST_CASE("no layout's fullest rank holds less than the bound of its core, on ra
   std::mt19937 random(3);
   int tight = 0;
   for (const Question& question : kQuestions) {
-    TrainingSpec training{.global_batch = 64, .sequence = 1024};
-    if (question.stack[0] != 0)
-      training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
-    Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
+    Pricing pricing = pricing_of(question);
     Skeletons skeletons;
     LayoutTree tree(pricing, parse_layout_space(question.pins), skeletons);
-    const std::vector<Layout>& families = tree.families().layouts;
-    REQUIRE(!families.empty());
-    for (int draw = 0; draw < 25; ++draw) {
-      const std::vector<Layout> cores = tree.cores(families[random() % families.size()]).layouts;
-      if (cores.empty()) continue;
-      const Layout& core = cores[random() % cores.size()];
+    REQUIRE(!tree.families().layouts.empty());
+    for (const Layout& core : drawn_cores(tree, 25, random)) {
       for (const Layout& layout : tree.layouts(core).layouts) {
         Layout offloading = core;
         offloading.offload = layout.offload;
@@ -62,12 +78,6 @@ TEST_CASE("no layout's fullest rank holds less than the bound of its core, on ra
 }
 
 TEST_CASE("memory alone is that of the prices, and no variant holds less than the one that divides and offloads most") {
-  struct Question {
-    const char* model;
-    const char* cluster;
-    const char* stack;
-    const char* pins;
-  };
   constexpr std::array kQuestions = {
       Question{"llama-3-8b", "h100:32", "nemo", "mbs=1|2"},
       Question{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
@@ -78,19 +88,13 @@ TEST_CASE("memory alone is that of the prices, and no variant holds less than th
   std::mt19937 random(11);
   int variants = 0, dearer = 0;
   for (const Question& question : kQuestions) {
-    TrainingSpec training{.global_batch = 64, .sequence = 1024};
-    if (question.stack[0] != 0)
-      training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
-    Pricing pricing(preset_model(question.model), preset_cluster(question.cluster), training);
+    Pricing pricing = pricing_of(question);
     LayoutSpace space = parse_layout_space(question.pins);
     HeldBytes memory(pricing);
     Skeletons skeletons;
     LayoutTree tree(pricing, space, skeletons);
-    const std::vector<Layout>& families = tree.families().layouts;
-    for (int draw = 0; draw < 40; ++draw) {
-      const std::vector<Layout> cores = tree.cores(families[random() % families.size()]).layouts;
-      if (cores.empty()) continue;
-      for (const Layout& layout : tree.layouts(cores[random() % cores.size()]).layouts) {
+    for (const Layout& core : drawn_cores(tree, 40, random)) {
+      for (const Layout& layout : tree.layouts(core).layouts) {
         CAPTURE(question.model);
         CAPTURE(to_text(layout));
         const std::vector<std::int64_t> held = memory.of(layout);
