@@ -16,14 +16,14 @@
 namespace plumb::test {
 namespace {
 
-struct Question {
+struct MemoryQuestion {
   const char* model;
   const char* cluster;
   const char* stack;  ///< empty: Plumb's own executor
   const char* pins;
 };
 
-Pricing pricing_of(const Question& question) {
+Pricing priced_question(const MemoryQuestion& question) {
   TrainingSpec training{.global_batch = 64, .sequence = 1024};
   if (question.stack[0] != 0)
     training.stack = parse_stack(source_text(std::string("tools/specs/stacks/") + question.stack + ".json"), "stack");
@@ -45,18 +45,19 @@ std::vector<Layout> drawn_cores(const LayoutTree& tree, int draws, std::mt19937&
 
 TEST_CASE("no layout's fullest rank holds less than the bound of its core, on random layouts") {
   constexpr std::array kQuestions = {
-      Question{"llama-3-8b", "h100:16", "nemo", "mbs=1|2"},
-      Question{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
-      Question{"gpt3-175b", "a100:64", "megatron-lm-2022", "mbs=1|4,offload=none|optimizer|optimizer+activations"},
-      Question{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
-      Question{"llama-2-7b", "a100:16", "deepspeed", ""},
-      Question{"gpt3-13b", "a100:16", "", "mbs=1,schedule=1f1b|interleaved|gpipe|zb-h1|zb-v|chimera|bpipe"},
-      Question{"gpt2", "a100:8", "", "mbs=1|2,offload=none|optimizer|optimizer+activations"},
+      MemoryQuestion{"llama-3-8b", "h100:16", "nemo", "mbs=1|2"},
+      MemoryQuestion{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
+      MemoryQuestion{"gpt3-175b", "a100:64", "megatron-lm-2022",
+                     "mbs=1|4,offload=none|optimizer|optimizer+activations"},
+      MemoryQuestion{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
+      MemoryQuestion{"llama-2-7b", "a100:16", "deepspeed", ""},
+      MemoryQuestion{"gpt3-13b", "a100:16", "", "mbs=1,schedule=1f1b|interleaved|gpipe|zb-h1|zb-v|chimera|bpipe"},
+      MemoryQuestion{"gpt2", "a100:8", "", "mbs=1|2,offload=none|optimizer|optimizer+activations"},
   };
   std::mt19937 random(3);
   int tight = 0;
-  for (const Question& question : kQuestions) {
-    Pricing pricing = pricing_of(question);
+  for (const MemoryQuestion& question : kQuestions) {
+    Pricing pricing = priced_question(question);
     Skeletons skeletons;
     LayoutTree tree(pricing, parse_layout_space(question.pins), skeletons);
     REQUIRE(!tree.families().layouts.empty());
@@ -79,16 +80,16 @@ TEST_CASE("no layout's fullest rank holds less than the bound of its core, on ra
 
 TEST_CASE("memory alone is that of the prices, and no variant holds less than the one that divides and offloads most") {
   constexpr std::array kQuestions = {
-      Question{"llama-3-8b", "h100:32", "nemo", "mbs=1|2"},
-      Question{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
-      Question{"llama-2-7b", "a100:16", "deepspeed", ""},
-      Question{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
-      Question{"gpt2", "a100:16", "", "mbs=1|2"},
+      MemoryQuestion{"llama-3-8b", "h100:32", "nemo", "mbs=1|2"},
+      MemoryQuestion{"mixtral-8x7b", "h100:32", "nemo-moe", "mbs=1,ep=4|8"},
+      MemoryQuestion{"llama-2-7b", "a100:16", "deepspeed", ""},
+      MemoryQuestion{"llama-2-13b", "l40s:32", "torchtitan", "mbs=1"},
+      MemoryQuestion{"gpt2", "a100:16", "", "mbs=1|2"},
   };
   std::mt19937 random(11);
   int variants = 0, dearer = 0;
-  for (const Question& question : kQuestions) {
-    Pricing pricing = pricing_of(question);
+  for (const MemoryQuestion& question : kQuestions) {
+    Pricing pricing = priced_question(question);
     LayoutSpace space = parse_layout_space(question.pins);
     HeldBytes memory(pricing);
     Skeletons skeletons;
