@@ -49,7 +49,7 @@ std::vector<std::int64_t> HeldBytes::simulated(const Layout& layout, const Price
 }
 
 std::optional<MemoryShortfall> HeldBytes::shortfall_of(const Layout& layout,
-                                                        const std::vector<std::int64_t>& peaks) const {
+                                                       const std::vector<std::int64_t>& peaks) const {
   return memory_shortfall(peaks, pricing_.cluster(), layout, pricing_.memory_headroom(layout));
 }
 
