@@ -30,16 +30,11 @@ void require_below(int number, int count, std::string_view what) {
   }
 }
 
-/// Returns the NICs of a node.
-int nics_of(const ClusterSpec& cluster) {
-  return cluster.wiring.nics_per_node > 0 ? cluster.wiring.nics_per_node : cluster.devices_per_node;
-}
-
 FabricSpec fabric_spec(const ClusterSpec& cluster) {
   FabricSpec spec{.nodes = node_count(cluster),
                   .devices_per_node = cluster.devices_per_node,
                   .hub = cluster.wiring.hub,
-                  .nics_per_node = nics_of(cluster),
+                  .nics_per_node = nic_count(cluster),
                   .leaves = cluster.wiring.leaves,
                   .nodes_per_leaf = cluster.wiring.nodes_per_leaf,
                   .oversubscription = cluster.wiring.oversubscription};
@@ -90,7 +85,7 @@ std::set<std::string> names_of(const DegradedLinks& degraded, const ClusterSpec&
   const int first = degraded.whole_node ? degraded.number * per_node : degraded.number;
   std::set<std::string> names;  // devices may share a NIC
   for (int device = first; device < first + (degraded.whole_node ? per_node : 1); ++device) {
-    const int own_nic = device % per_node * nics_of(cluster) / per_node;
+    const int own_nic = device % per_node * nic_count(cluster) / per_node;
     const std::string place =
         nic ? fmt::format("node{}.{}", device / per_node, own_nic) : fmt::format("rank{}", device);
     names.insert(fmt::format("{}_up:{}", nic ? "nic" : "port", place));
@@ -134,29 +129,23 @@ const Segment* data_collective(const CostTable& costs, Op op, int stage) {
   return nullptr;
 }
 
-/// [link] bytes/s that the price of a collective may count on: a port's, and a NIC's for each device. That devices
-/// share NICs, and leaves trunks, no price knows. Of a topology all links, where NCCL's prices know better than a
-/// ring's.
-std::vector<double> priced_rates(const NetworkSpec& network, const ClusterSpec& cluster, bool own_fabric) {
-  constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-  const double devices_of_nic = static_cast<double>(cluster.devices_per_node) / nics_of(cluster);
-  std::vector<double> rates;
-  for (const NetworkLink& link : network.links) {
-    double rate = kUnlimited;
-    if (own_fabric && link.name.starts_with("port")) rate = link.bytes_per_second;
-    if (own_fabric && link.name.starts_with("nic")) rate = link.bytes_per_second * devices_of_nic;
-    if (!own_fabric && cluster.nccl) rate = link.bytes_per_second;
-    rates.push_back(rate);
-  }
-  return rates;
+/// Returns the bytes/s that the price of a collective may count on over one of its links: a port, and a device's share of
+/// a NIC for each of its rings. That leaves share trunks no price knows. Of a topology all links, where NCCL's prices
+/// know better than a ring's.
+double priced_rate(const NetworkLink& link, double share, double rings, const ClusterSpec& cluster, bool own_fabric) {
+  if (own_fabric && link.name.starts_with("nic")) return link.bytes_per_second * nic_share(cluster) * rings;
+  const bool counted = own_fabric ? link.name.starts_with("port") : cluster.nccl.has_value();
+  return counted ? link.bytes_per_second / share : std::numeric_limits<double>::infinity();
 }
 
 /// A collective moves no more over a link than the link carries in its price: trees and reducing switches move less
 /// than the ring that the network takes them for.
-void fit_volumes(NetworkSpec& network, const CostTable& costs, const std::vector<double>& rates) {
+void fit_volumes(NetworkSpec& network, const CostTable& costs, const ClusterSpec& cluster, bool own_fabric) {
   const auto most = [&](std::int32_t route) {
     double rate = std::numeric_limits<double>::infinity();
-    for (const LinkUse& use : network.routes[route].uses) rate = std::min(rate, rates[use.link] / use.share);
+    const double rings = network.routes[route].weight;
+    for (const LinkUse& use : network.routes[route].uses)
+      rate = std::min(rate, priced_rate(network.links[use.link], use.share, rings, cluster, own_fabric));
     return rate;
   };
   for (CollectiveFlow& flow : network.collectives) {
@@ -236,7 +225,7 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
     return with_moves(std::move(exchanged), links, host_links(cluster), grid, lowered);
   };
   NetworkSpec network = placed(fabric);
-  fit_volumes(network, costs, priced_rates(network, cluster, !options.topology));
+  fit_volumes(network, costs, cluster, !options.topology);
   std::vector<int> failed = degrade(network, cluster, fabric.links.size(), options.degraded);
   if (!failed.empty() && !options.topology && !cluster.network) {  // a node alone has no NICs to go around over
     for (std::size_t l = 0; l < fabric.links.size(); ++l) {

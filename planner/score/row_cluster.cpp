@@ -1,6 +1,9 @@
 #include "planner/score/row_cluster.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,17 +15,27 @@ namespace {
 
 using nlohmann::json;
 
-int devices_in_node(const json& cluster) {
-  for (const char* path : {"node.devices", "node.devices.value"}) {
-    if (const auto devices = integer_at(cluster, path)) return static_cast<int>(*devices);
+/// Returns a count of the cluster's, which may have a source.
+std::optional<int> count_at(const json& cluster, const std::string& path) {
+  for (const std::string& place : {path, path + ".value"}) {
+    if (const auto count = integer_at(cluster, place)) return static_cast<int>(*count);
   }
-  return 1;
+  return std::nullopt;
+}
+
+int devices_in_node(const json& cluster) {
+  return count_at(cluster, "node.devices").value_or(1);
 }
 
 /// Sets a node's devices as printed, unless the preset's node is a domain of several hosts: then a host's are printed.
+/// As many of them have a NIC as in the preset.
 void take_printed_node(json& cluster, const RowReader& reader) {
   const auto printed = reader.count("gpus_per_node");
-  if (printed && devices_in_node(cluster) <= kLargestHost) set_at(cluster, "node.devices", *printed);
+  const int devices = devices_in_node(cluster);
+  if (!printed || *printed < 1 || devices > kLargestHost) return;
+  set_at(cluster, "node.devices", *printed);
+  if (const auto nics = count_at(cluster, "network.nics_per_node"))
+    set_at(cluster, "network.nics_per_node", std::clamp<std::int64_t>(*nics * *printed / devices, 1, *printed));
 }
 
 /// Sets the memory that the text names for a device ("RTX 4090 48GB") where it differs from the preset's.
@@ -41,8 +54,10 @@ void take_printed_network(json& cluster, const std::string& hardware) {
   const int per_node = devices_in_node(cluster);
   const auto network = network_in(hardware, per_node);
   if (!network || value_at(cluster, "network").is_null()) return;
-  set_at(cluster, "network.bandwidth_gb_per_s", network->node_bytes_per_second / (kGiga * per_node));
-  if (network->nics > 0 && !value_at(cluster, "nccl").is_null()) set_at(cluster, "nccl.nics", network->nics);
+  const int known = count_at(cluster, "network.nics_per_node").value_or(per_node);
+  const int nics = std::min(network->nics > 0 ? network->nics : known, per_node);
+  set_at(cluster, "network.bandwidth_gb_per_s", network->node_bytes_per_second / (kGiga * nics));
+  set_at(cluster, "network.nics_per_node", nics);
 }
 
 /// Returns the rule of the row's own mapping, or the general mapping's where that has none for such hardware; null:

@@ -95,15 +95,27 @@ bool gives(const json& row, const std::string& field) {
   return is_printed(field);
 }
 
+/// Returns the values of an open field: those of a list, or the numbers of a range, "1..48".
+std::vector<json> open_values(const json& values) {
+  if (values.is_array()) return values;
+  static const Pattern kRange(R"(^(\d{1,4})\.\.(\d{1,4})$)");
+  const std::vector<std::string> ends = kRange.groups_in(values.is_string() ? values.get<std::string>() : "");
+  std::vector<json> numbers;
+  if (ends.empty()) return numbers;
+  for (int number = std::stoi(ends[1]); number <= std::stoi(ends[2]); ++number) numbers.emplace_back(number);
+  return numbers;
+}
+
 /// Returns the row once for each combination of the fields that `search` leaves open.
 std::vector<json> candidates_of(const json& row, const json& search) {
   std::vector<json> candidates = {row};
   if (!search.is_object()) return candidates;
   for (const auto& [field, values] : search.items()) {
-    if (gives(row, field) || !values.is_array()) continue;
+    const std::vector<json> open = open_values(values);
+    if (gives(row, field) || open.empty()) continue;
     std::vector<json> more;
     for (const json& candidate : candidates) {
-      for (const json& value : values) {
+      for (const json& value : open) {
         more.push_back(candidate);
         set_at(more.back(), field, value);
       }

@@ -17,8 +17,9 @@
 //   unsynchronised_step  true: ranks begin the next step as soon as their own optimizer has run, so that a step lasts
 //                        as long as the busiest rank's
 //   model.KEY            any key of spec/model_spec.h
-//   search               {"mbs": [1, 2, 4]}: values of fields that are not printed; the fastest prediction counts. Where
-//                        the stack rebuilds any number of layers (can.recompute_layers), "full" is of the fewest that fit
+//   search               {"mbs": [1, 2, 4], "vpp": "1..48"}: values of fields that are not printed, a list or a range; the
+//                        fastest prediction counts. Where the stack rebuilds any number of layers
+//                        (can.recompute_layers), "full" is of the fewest that fit
 
 #include <map>
 #include <optional>

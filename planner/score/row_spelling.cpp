@@ -13,6 +13,7 @@
 #include "planner/score/source_mapping.h"
 #include "schedules/forms/whole_number.h"
 #include "schedules/limits.h"
+#include "schedules/pattern.h"
 #include "schedules/spelling.h"
 
 namespace plumb { inline namespace planner {
@@ -267,6 +268,14 @@ void take_rates(json& row) {
   if (const auto ratio = positive(measured, "mfu")) fill(measured, "mfu_pct", *ratio <= 1 ? 100 * *ratio : *ratio);
 }
 
+/// The MLPs of GPT-2 and 3, of OPT (Zhang et al. 2022) and of BLOOM (Le Scao et al. 2022) have no gate; GPT-OSS's have.
+void take_architecture(json& row) {
+  static const Pattern kPlain(R"(GPT|\bOPT\b|BLOOM)"), kGated(R"(GPT[-_ ]?OSS)");
+  const std::string name = text_at(row, "model.name");
+  if (!value_at(row, "model.gated_mlp").is_null() || !value_at(row, "model.mlp").is_null()) return;
+  if (kPlain.found_in(name) && !kGated.found_in(name)) row["model"]["gated_mlp"] = false;
+}
+
 /// Joins all words of the row that name what trained: its framework, and where and under which title it is printed.
 void take_names(json& row) {
   std::string named;
@@ -309,6 +318,7 @@ json in_schema(const json& printed) {
   count_batch(row);
   take_whole_microbatches(row);
   take_rates(row);
+  take_architecture(row);
   take_names(row);
   return row;
 }

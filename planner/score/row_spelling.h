@@ -16,7 +16,8 @@ namespace plumb { inline namespace planner {
 /// tensor_model_parallel_size, micro_batch_size, num_hidden_layers, tokens/sec/GPU, iteration_time_s ...
 /// - Numbers that are written as text ("1,024") become numbers.
 /// - `named` joins the words that name what trained: framework, system, title, and the repository or paper of the source.
-/// - A model that is only a name becomes an object with that name.
+/// - A model that is only a name becomes an object with that name. One that is named after a GPT, OPT or BLOOM has their
+///   plain MLP, where the row says nothing else.
 /// - `recompute` and activation checkpointing as true or false become full or none.
 /// - gpus follow from nodes and gpus_per_node, and the other way round.
 /// - gbs follows from tokens a step (gbs_tokens, tokens_per_step) and the sequence, or from mbs, ga and the replicas.

@@ -215,7 +215,6 @@ nlohmann::ordered_json nccl_json(const ClusterSpec& cluster) {
 
   json["nvlink_sharp"] = nccl.nvlink_sharp;
   json["network_sharp"] = nccl.network_sharp;
-  if (nccl.nics > 0) json["nics"] = integer(cluster, "nccl.nics", nccl.nics);
   put("nic_latency_us", nccl.nic_latency.count() / kMicro);
   if (nccl.host_crossing_bytes_per_second > 0)
     put("host_crossing_gb_per_s", nccl.host_crossing_bytes_per_second / kGiga);

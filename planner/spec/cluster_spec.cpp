@@ -36,6 +36,14 @@ int node_count(const ClusterSpec& cluster) {
   return (own + cluster.devices_per_node - 1) / cluster.devices_per_node + further;
 }
 
+int nic_count(const ClusterSpec& cluster) {
+  return cluster.wiring.nics_per_node > 0 ? cluster.wiring.nics_per_node : cluster.devices_per_node;
+}
+
+double nic_share(const ClusterSpec& cluster) {
+  return static_cast<double>(nic_count(cluster)) / cluster.devices_per_node;
+}
+
 ClusterSpec resize(ClusterSpec cluster, int devices) {
   if (!cluster.further_sites.empty()) {
     if (devices == cluster.devices) return cluster;
@@ -49,7 +57,8 @@ ClusterSpec resize(ClusterSpec cluster, int devices) {
     int share = domain;
     while (share > domain / 2 && devices % share != 0) --share;
     if (devices % share == 0) cluster.devices_per_node = share;
-    if (cluster.nccl && cluster.nccl->nics == domain) cluster.nccl->nics = cluster.devices_per_node;
+    if (const int nics = cluster.wiring.nics_per_node; nics > 0)
+      cluster.wiring.nics_per_node = std::max(1, nics * cluster.devices_per_node / domain);
   }
   const std::string conflict = devices_conflict(cluster, devices);
   if (!conflict.empty()) throw SpecError(fmt::format("cluster {}: {}", cluster.name, conflict));

@@ -98,7 +98,7 @@ struct ClusterSpec {
   DeviceSpec device;
   int devices_per_node = 1;
   std::optional<LinkSpec> node_link;  ///< link between devices of a node; needed where a node has more than one
-  std::optional<LinkSpec> network;    ///< link of one NIC; needed where there is more than one node
+  std::optional<LinkSpec> network;    ///< link of one NIC, of which a node has nic_count(); needed where there is more than one node
   WiringSpec wiring;
   std::optional<HostSpec> host;  ///< needed by offloading
   OperatingSpec operation;       ///< needed where money or energy is asked for
@@ -113,6 +113,12 @@ struct ClusterSpec {
 };
 
 int node_count(const ClusterSpec& cluster);
+
+/// Returns the NICs of a node.
+int nic_count(const ClusterSpec& cluster);
+
+/// Returns how much of a NIC a device has where all devices of its node send at once.
+double nic_share(const ClusterSpec& cluster);
 
 /// Returns the reason why a cluster of one site cannot have that many devices, with the remedy; empty if it can.
 std::string devices_conflict(const ClusterSpec& cluster, int devices);

@@ -67,7 +67,6 @@ std::optional<CollectiveKind> collective_from_name(std::string_view name) {
 }
 
 NcclSpec read_nccl(StrictObject object) {
-  constexpr int kMostNics = 1024;
   NcclSpec spec;
   const std::string generation = object.choice("generation", {std::begin(kGenerations), std::end(kGenerations)});
   spec.generation = static_cast<NcclGeneration>(std::ranges::find(kGenerations, generation) - std::begin(kGenerations));
@@ -77,7 +76,6 @@ NcclSpec read_nccl(StrictObject object) {
   spec.nvlink_sharp = object.boolean_or("nvlink_sharp", false);
   if (spec.nvlink_sharp && !spec.nvlink) object.fail("nvlink_sharp", "the devices have no NVLink: leave it out");
   spec.network_sharp = object.boolean_or("network_sharp", false);
-  spec.nics = bounded_count(object, "nics", kMostNics);
   if (object.has("nic_latency_us")) spec.nic_latency = Seconds{object.non_negative_number("nic_latency_us") * kMicro};
   if (object.has("host_crossing_gb_per_s"))
     spec.host_crossing_bytes_per_second = object.non_negative_number("host_crossing_gb_per_s") * kGiga;

@@ -1,7 +1,7 @@
 #pragma once
 // The inputs of NCCL's cost model (price/collective/), and the constants by which measurements differ from it.
 //
-//   "nccl": {"generation": "hopper", "host_cpu": "intel", "nvlink_sharp": true, "nics": 8}
+//   "nccl": {"generation": "hopper", "host_cpu": "intel", "nvlink_sharp": true}
 //
 // Channels and their speeds follow from the node's and the network's bandwidths by NCCL's search constants
 // (price/collective/nccl_channels.h), or are given.
@@ -48,7 +48,6 @@ struct NcclSpec {
   bool nvlink = true;          ///< false: devices of a node communicate over PCIe
   bool nvlink_sharp = false;   ///< the node's switches reduce (NVLS)
   bool network_sharp = false;  ///< the network's switches reduce (CollNet)
-  int nics = 0;                ///< NICs of a node; 0: one a device
   Seconds nic_latency{0};      ///< latency that the network plug-in reports
   /// Bytes a second that the rings of one node's groups move together where they close over the host. A ring enters and
   /// leaves a node by one NIC. Where no two ranks of the group sit at one NIC and NCCL cannot reach that NIC over
@@ -76,7 +75,7 @@ std::string_view generation_name(NcclGeneration generation);
 std::optional<CollectiveKind> collective_from_name(std::string_view name);
 
 /// Reads the block: "generation" (volta, ampere, hopper, blackwell), "host_cpu" (intel, amd, other), "nvlink",
-/// "nvlink_sharp", "network_sharp", "nics", "nic_latency_us", "host_crossing_gb_per_s", "tree_pattern" (balanced,
+/// "nvlink_sharp", "network_sharp", "nic_latency_us", "host_crossing_gb_per_s", "tree_pattern" (balanced,
 /// plain), "ring", "tree", "nvls" ({"channels", "inside_gb_per_s", "between_gb_per_s"}), "low_latency_launch_us",
 /// "simple_launch_us", "bandwidth_scale". Throws SpecError naming the key if one is unknown, missing or out of range; a
 /// scale above 1.25 says that the mapping is wrong.

@@ -121,7 +121,8 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
                     cluster.name, cluster.devices_per_node));
   }
   if (cluster.network) {
-    prices.network = effective(*cluster.network);
+    prices.nic = prices.network = effective(*cluster.network);
+    prices.network.bytes_per_second *= nic_share(cluster);
   } else if (node_count(cluster) > 1) {
     throw SpecError(
         fmt::format("cluster {}: network is missing: say what connects its {} nodes, or use at most {} devices",
@@ -144,9 +145,9 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
 
 std::optional<NcclMachine> nccl_machine(const ClusterSpec& cluster) {
   if (!cluster.nccl) return std::nullopt;
-  NcclMachine machine{.spec = *cluster.nccl, .devices_per_node = cluster.devices_per_node};
+  NcclMachine machine{.spec = *cluster.nccl, .devices_per_node = cluster.devices_per_node, .nics = cluster.wiring.nics_per_node};
   if (cluster.node_link) machine.link_bytes_per_second = cluster.node_link->bytes_per_second;
-  if (cluster.network) machine.nic_bytes_per_second = cluster.network->bytes_per_second * cluster.devices_per_node;
+  if (cluster.network) machine.nic_bytes_per_second = cluster.network->bytes_per_second * nic_count(cluster);
   // A copy reads and writes.
   machine.copy_bytes_per_second = cluster.device.memory_bytes_per_second * cluster.device.memory_efficiency / 2;
   return machine;
@@ -179,7 +180,7 @@ Seconds CollectiveTimes::operator()(const CollectivePrices& prices, const GroupP
 }
 
 LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source, const DeviceRange& destination,
-                       int devices_per_node) {
+                       int devices_per_node, int tensor) {
   const int most = std::max(source.count, destination.count);
   const bool alike = source.count == destination.count && source.together == destination.together &&
                      source.stride == destination.stride;
@@ -188,7 +189,9 @@ LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source
   const int period = alike ? row * (devices_per_node / std::gcd(step, devices_per_node)) : most;
   for (int i = 0; i < std::min(most, period); ++i) {
     const int source_node = source.at(i * source.count / most) / devices_per_node;
-    if (source_node != destination.at(i * destination.count / most) / devices_per_node) return prices.network;
+    if (source_node != destination.at(i * destination.count / most) / devices_per_node)
+      return {.latency = prices.nic.latency,
+              .bytes_per_second = std::max(prices.network.bytes_per_second, prices.nic.bytes_per_second / tensor)};
   }
   return {.latency = prices.node.latency, .bytes_per_second = inside_bandwidth(prices, 1)};
 }

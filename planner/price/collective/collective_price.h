@@ -41,7 +41,8 @@ namespace plumb { inline namespace planner {
 
 struct CollectivePrices {
   LinkCost node;                            ///< effective bandwidth and latency of a hop inside a node
-  LinkCost network;                         ///< effective bandwidth and latency of one device's NIC share
+  LinkCost nic;                             ///< effective bandwidth and latency of a NIC
+  LinkCost network;                         ///< the same of a device's share of the NICs, while all devices send
   std::vector<ShapeCorrection> all_reduce;  ///< measured {bytes, group size}; empty: the formulas
   int mesh_devices = 0;  ///< devices of a node with a link for each pair of devices; 0: the node has switches
   std::optional<NcclMachine> nccl;
@@ -94,8 +95,9 @@ struct DeviceRange {
 };
 
 /// Returns the link of the slowest transfer between two pipeline ranks' devices: each device of the larger run exchanges
-/// with the one at the same place of the other.
+/// with the one at the same place of the other. The `tensor` devices of a tensor group do so at once and share their
+/// NICs; that others send meanwhile is for the simulation to say (evaluate/cluster_network.h).
 LinkCost pipeline_link(const CollectivePrices& prices, const DeviceRange& source, const DeviceRange& destination,
-                       int devices_per_node);
+                       int devices_per_node, int tensor);
 
 }}  // namespace plumb::planner
