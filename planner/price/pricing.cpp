@@ -131,8 +131,8 @@ LinkCost Pricing::hop(const Layout& layout, int source_rank, int destination_ran
                        .together = grid.together,
                        .stride = grid.together * grid.pipeline};
   };
-  return pipeline_link(site.collectives_, run_of(source_rank), run_of(destination_rank),
-                       site.cluster_.devices_per_node, layout.tensor);
+  return pipeline_link(site.collectives_, run_of(source_rank), run_of(destination_rank), site.cluster_.devices_per_node,
+                       layout.tensor);
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {

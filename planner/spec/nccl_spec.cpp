@@ -68,6 +68,7 @@ std::optional<CollectiveKind> collective_from_name(std::string_view name) {
 
 NcclSpec read_nccl(StrictObject object) {
   NcclSpec spec;
+  if (object.has("nics")) object.fail("nics", "the NICs of a node are network.nics_per_node: say it there");
   const std::string generation = object.choice("generation", {std::begin(kGenerations), std::end(kGenerations)});
   spec.generation = static_cast<NcclGeneration>(std::ranges::find(kGenerations, generation) - std::begin(kGenerations));
   const std::string cpu = object.has("host_cpu") ? object.choice("host_cpu", {"intel", "amd", "other"}) : "other";

@@ -100,4 +100,17 @@ TEST_CASE("devices that share a NIC share its rate") {
   CHECK(degraded > all_on_one);
   CHECK(degraded <= makespan(plan, {}));
 }
+
+TEST_CASE("one NIC for a node holds up only what is sent at once") {
+  const auto of = [](const Layout& layout, int nics) {
+    Plan plan = round_plan(layout);
+    plan.cluster.wiring.nics_per_node = nics;
+    return makespan(plan, {});
+  };
+  const Layout one_crosses{.data = 1, .tensor = 1, .pipeline = 16, .zero = 0};
+  CHECK(of(one_crosses, 1) == of(one_crosses, 4));
+  const Layout four_cross{.data = 4, .tensor = 1, .pipeline = 4, .zero = 0};
+  CHECK(of(four_cross, 1) > of(four_cross, 4));
+}
+
 }  // namespace plumb::test

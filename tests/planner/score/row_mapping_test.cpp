@@ -151,6 +151,9 @@ TEST_CASE("fields that are not printed can be left open, and chunks of unlike le
   const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   CHECK(mapped.questions.size() == 6);  // three micro-batches, one or two chunks of 8 layers on 2 ranks
   CHECK(mapped.assumptions.back().find("the fastest predicted is meant") != std::string::npos);
+  row["search"] = {{"mbs", {1, 2, 16}}, {"vpp", "1..48"}};
+  const MappedRow by_range = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
+  CHECK(by_range.questions.size() == 9);  // one, two or four chunks
 }
 
 TEST_CASE("sizes come from the row, from the given sizes by name, or from a model preset") {
@@ -279,9 +282,25 @@ TEST_CASE("the general mapping says what it takes a row to be, and takes the net
   const MappedRow mapped = map_row(library, *read_by(*mapping, row).row, mapping);
   REQUIRE(mapped.questions.size() == 1);
   REQUIRE(mapped.questions.front().cluster.network);
-  CHECK(mapped.questions.front().cluster.network->bytes_per_second == doctest::Approx(25e9 / 4));  // 4 devices a node
+  CHECK(mapped.questions.front().cluster.network->bytes_per_second == doctest::Approx(12.5e9));
+  CHECK(nic_count(mapped.questions.front().cluster) == 2);
   REQUIRE(mapped.assumptions.size() == 1);
   CHECK(mapped.assumptions.front().find("the framework is plain and the cluster") != std::string::npos);
+}
+
+TEST_CASE("of the devices of a printed node as many have a NIC as in the preset") {
+  ScoreLibrary library = small_library();
+  set_at(library.clusters["round"], "network.nics_per_node", json{{"value", 2}, {"source", "half as many as devices"}});
+  const auto nics = [&](const json& per_node) {
+    json row = small_row();
+    row["gpus_per_node"] = per_node;
+    const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
+    REQUIRE_MESSAGE(mapped.questions.size() == 1, mapped.reason);
+    return nic_count(mapped.questions.front().cluster);
+  };
+  CHECK(nics(nullptr) == 2);
+  CHECK(nics(8) == 4);
+  CHECK(nics(1) == 1);
 }
 
 TEST_CASE("hardware that a mapping does not name is read by the general one") {

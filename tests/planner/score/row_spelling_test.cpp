@@ -36,6 +36,18 @@ TEST_CASE("fields in other spellings come under the schema's names") {
   CHECK(row["measured"]["tokens_per_s_per_gpu"] == 3500);
 }
 
+TEST_CASE("a model that is named after a GPT has a plain MLP, unless the row says more") {
+  const auto gated = [](json model) {
+    return in_schema({{"model", std::move(model)}})["model"].value("gated_mlp", json());
+  };
+  CHECK(gated("GPT-3 175B") == false);
+  CHECK(gated({{"name", "BLOOM 176B"}}) == false);
+  CHECK(gated({{"name", "OPT 66B"}}) == false);
+  CHECK(gated({{"name", "GPT 7B"}, {"swiglu", true}}) == true);
+  CHECK(gated("GPT-OSS 120B").is_null());
+  CHECK(gated("Adopted 7B").is_null());
+}
+
 TEST_CASE("what is printed under the schema's name stays") {
   const json row = in_schema({{"gpus", 8},
                               {"num_gpus", 16},

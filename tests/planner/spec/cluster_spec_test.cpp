@@ -68,10 +68,10 @@ TEST_CASE("devices fill their nodes, or stay below one") {
 TEST_CASE("a domain of several hosts gets as many devices as fill each domain alike") {
   ClusterSpec rack = round_cluster(72);
   rack.devices_per_node = 72;
-  rack.nccl = NcclSpec{.nics = 72};
+  rack.wiring.nics_per_node = 36;
   const ClusterSpec cut = resize(rack, 256);
   CHECK(cut.devices_per_node == 64);
-  CHECK(cut.nccl->nics == 64);
+  CHECK(nic_count(cut) == 32);
   CHECK(node_count(cut) == 4);
   CHECK(resize(rack, 144).devices_per_node == 72);
   CHECK(resize(rack, 36).devices_per_node == 72);

@@ -22,7 +22,6 @@ TEST_CASE("units of the nccl block become SI") {
   json["nccl"] = {{"generation", "blackwell"},
                   {"host_cpu", "amd"},
                   {"nvlink", true},
-                  {"nics", 4},
                   {"nic_latency_us", 2.5},
                   {"host_crossing_gb_per_s", 24},
                   {"tree_pattern", "plain"},
@@ -33,7 +32,6 @@ TEST_CASE("units of the nccl block become SI") {
   const NcclSpec nccl = *parse_cluster(json.dump(), "c.json").nccl;
   CHECK(nccl.generation == NcclGeneration::kBlackwell);
   CHECK(nccl.host_cpu == HostCpu::kAmd);
-  CHECK(nccl.nics == 4);
   CHECK(nccl.nic_latency.count() == doctest::Approx(2.5e-6));
   CHECK(nccl.host_crossing_bytes_per_second == doctest::Approx(24e9));
   CHECK_FALSE(nccl.balanced_tree);
@@ -67,7 +65,7 @@ TEST_CASE("a bad nccl block is refused with place and remedy") {
   refused("generation", "turing", "hopper");
   refused("host_cpu", "arm", "intel");
   refused("nvlink", 18, "nvlink");
-  refused("nics", 5000, "at most");
+  refused("nics", 4, "network.nics_per_node");
   refused("nic_latency_us", -1, "nic_latency_us");
   refused("bandwidth_scale", 0, "bandwidth_scale");
   refused("bandwidth_scale", 1.4, "mapping is wrong");

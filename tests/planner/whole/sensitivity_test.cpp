@@ -139,7 +139,6 @@ const std::map<std::string, Row> kRows = {
     {"cluster.operation.usd_per_device_hour", {.moves = Moves::kNot, .value = 5}},  // of objectives, and not of a step
     {"cluster.operation.idle_w", {.moves = Moves::kNot, .value = 200}},
     {"cluster.operation.busy_w", {.moves = Moves::kNot, .value = 800}},
-    {"cluster.nccl.nics", {.value = 7, .before = data_parallel}},  // 7 switches' heads for 8
     {"cluster.nccl.nic_latency_us", {.value = 10, .before = data_parallel}},
     {"cluster.nccl.low_latency_launch_us", {.value = 50}},
     {"cluster.nccl.simple_launch_us", {.value = 50}},

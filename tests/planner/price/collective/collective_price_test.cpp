@@ -65,8 +65,8 @@ TEST_CASE("in a full mesh a group uses only the links between its own devices") 
   CHECK(time(3, 1, 3, kAllGather) == doctest::Approx(2e-6 + 2.0 / 3 * 1e9 / (200e9 / 3)).epsilon(1e-12));
   CHECK(time(2, 1, 2, kAllToAll) == doctest::Approx(1e-6 + 0.5 * 1e9 / (100e9 / 3)).epsilon(1e-12));
   CHECK(time(2, 2, 1, kAllReduce) == collective_s(2, 2, 1, kAllReduce));  // the mesh has no part in it
-  CHECK(pipeline_link(prices, {.first = 0}, {.first = 1}, 4).bytes_per_second == doctest::Approx(100e9 / 3));
-  CHECK(pipeline_link(prices, {.first = 0}, {.first = 1}, 1).bytes_per_second == doctest::Approx(10e9));
+  CHECK(pipeline_link(prices, {.first = 0}, {.first = 1}, 4, 1).bytes_per_second == doctest::Approx(100e9 / 3));
+  CHECK(pipeline_link(prices, {.first = 0}, {.first = 1}, 1, 1).bytes_per_second == doctest::Approx(10e9));
 }
 
 TEST_CASE("two MI300X exchange over one of seven links, as measured to 7 %") {
@@ -164,7 +164,7 @@ TEST_CASE("groups sit where the process grid puts them") {
 TEST_CASE("pipeline neighbours exchange over the slowest of their devices' links") {
   const CollectivePrices prices = collective_prices(round_cluster(8), 4);
   const auto link = [&](const DeviceRange& source, const DeviceRange& destination) {
-    return pipeline_link(prices, source, destination, 4);
+    return pipeline_link(prices, source, destination, 4, 1);
   };
   CHECK(link({.first = 0}, {.first = 1}).bytes_per_second == 100e9);
   CHECK(link({.first = 3}, {.first = 4}).bytes_per_second == 10e9);
@@ -173,6 +173,28 @@ TEST_CASE("pipeline neighbours exchange over the slowest of their devices' links
   // Runs of two and one device in one node; of one and four devices, of which the last lies on the next node.
   CHECK(link({.first = 0, .count = 2}, {.first = 2, .count = 1}).bytes_per_second == 100e9);
   CHECK(link({.first = 0, .count = 1}, {.first = 1, .count = 4}).bytes_per_second == 10e9);
+}
+
+TEST_CASE("a message has a NIC's rate, a tensor group divides it, and a ring has its devices' shares") {
+  ClusterSpec cluster = round_cluster(8);
+  const auto message = [&](int tensor) {
+    return pipeline_link(collective_prices(cluster, 4), {.first = 0, .count = 4}, {.first = 4, .count = 4}, 4, tensor)
+        .bytes_per_second;
+  };
+  const auto ring = [&](int per_node) {
+    return collective_time(collective_prices(cluster, 4),
+                           {.ranks = 2 * per_node, .nodes = 2, .ranks_per_node = per_node}, CollectiveKind::kAllGather,
+                           kBufferBytes);
+  };
+  CHECK(message(4) == 10e9);  // each device has a NIC
+  const Seconds one = ring(1), all = ring(4);
+  cluster.wiring.nics_per_node = 2;
+  CHECK(message(1) == 10e9);
+  CHECK(message(2) == 5e9);
+  CHECK(message(4) == 5e9);
+  cluster.network->bytes_per_second *= 2;  // as much for a node as before
+  CHECK(ring(1) == one);
+  CHECK(ring(4) == all);
 }
 
 TEST_CASE("runs in rows exchange within nodes only if every pair of their devices lies in one") {
@@ -190,7 +212,7 @@ TEST_CASE("runs in rows exchange within nodes only if every pair of their device
     bool one_node = true;
     for (int i = 0; i < source.count; ++i) one_node = one_node && source.at(i) / node == destination.at(i) / node;
     inside += one_node ? 1 : 0;
-    CHECK((pipeline_link(prices, source, destination, node).bytes_per_second == 100e9) == one_node);
+    CHECK((pipeline_link(prices, source, destination, node, 1).bytes_per_second == 100e9) == one_node);
   }
   CHECK(inside > 50);
 }

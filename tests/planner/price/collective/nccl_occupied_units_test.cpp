@@ -6,7 +6,7 @@ namespace plumb::test {
 namespace {
 
 NcclMachine a100(double nics_gb_per_s) {
-  return {.spec = {.generation = NcclGeneration::kAmpere, .nics = 8},
+  return {.spec = {.generation = NcclGeneration::kAmpere},
           .devices_per_node = 8,
           .link_bytes_per_second = 300e9,
           .nic_bytes_per_second = nics_gb_per_s * 1e9};
