@@ -129,32 +129,37 @@ const Segment* data_collective(const CostTable& costs, Op op, int stage) {
   return nullptr;
 }
 
-/// Returns the bytes/s that the price of a collective may count on over one of its links: a port, and a device's share of
-/// a NIC for each of its rings. That leaves share trunks no price knows. Of a topology all links, where NCCL's prices
-/// know better than a ring's.
-double priced_rate(const NetworkLink& link, double share, double rings, const ClusterSpec& cluster, bool own_fabric) {
-  if (own_fabric && link.name.starts_with("nic")) return link.bytes_per_second * nic_share(cluster) * rings;
-  const bool counted = own_fabric ? link.name.starts_with("port") : cluster.nccl.has_value();
-  return counted ? link.bytes_per_second / share : std::numeric_limits<double>::infinity();
+/// Returns the bytes/s that the price of a collective may count on over a link of which it moves `share` of its bytes: a
+/// port, and of a NIC the shares of its own `devices` there. That leaves share trunks no price knows. Of a topology all
+/// links, where NCCL's prices know better than a ring's.
+double priced_rate(const NetworkLink& link, double share, double devices, const ClusterSpec& cluster, bool own_fabric) {
+  const bool is_nic = own_fabric && link.name.starts_with("nic");
+  const bool counted = own_fabric ? is_nic || link.name.starts_with("port") : cluster.nccl.has_value();
+  if (!counted) return std::numeric_limits<double>::infinity();
+  return link.bytes_per_second * (is_nic ? devices * nic_share(cluster) : 1) / share;
 }
 
 /// A collective moves no more over a link than the link carries in its price: trees and reducing switches move less
 /// than the ring that the network takes them for.
 void fit_volumes(NetworkSpec& network, const CostTable& costs, const ClusterSpec& cluster, bool own_fabric) {
-  const auto most = [&](std::int32_t route) {
+  const auto most = [&](std::int32_t number, bool all_to_all) {
     double rate = std::numeric_limits<double>::infinity();
-    const double rings = network.routes[route].weight;
-    for (const LinkUse& use : network.routes[route].uses)
-      rate = std::min(rate, priced_rate(network.links[use.link], use.share, rings, cluster, own_fabric));
+    const Route& route = network.routes[number];
+    for (const LinkUse& use : route.uses) {
+      // A device of a group leads one of its rings; of an exchange all of a NIC's devices are taken to be.
+      const double devices = all_to_all ? 1 / nic_share(cluster) : use.share * route.weight;
+      rate = std::min(rate, priced_rate(network.links[use.link], use.share, devices, cluster, own_fabric));
+    }
     return rate;
   };
   for (CollectiveFlow& flow : network.collectives) {
     const Segment* segment = data_collective(costs, flow.op, flow.stage);
     if (flow.route == kNoRoute || segment == nullptr || segment->bytes == 0) continue;
-    const double carried = most(flow.route) * segment->seconds.count();
+    const double carried = most(flow.route, false) * segment->seconds.count();
     flow.volume_ratio = std::min(flow.volume_ratio, carried / static_cast<double>(segment->bytes));
   }
-  for (InnerCollective& flow : network.inner) flow.most_bytes_per_second = most(flow.route);
+  for (InnerCollective& flow : network.inner)
+    flow.most_bytes_per_second = most(flow.route, flow.kind == CollectiveKind::kAllToAll);
 }
 
 }  // namespace

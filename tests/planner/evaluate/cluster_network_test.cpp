@@ -6,6 +6,8 @@
 #include "planner/search/evaluate_plan.h"
 #include "planner/search/plan.h"
 #include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/passes/lower.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 #include "tests/planner/round_plan.h"
@@ -67,6 +69,45 @@ TEST_CASE("tensor groups and gradient rings of one node share its ports, folded 
   layout.bucket_mib = 0;
   const Simulation behind = simulated(round_plan(layout, 8));
   CHECK(behind.added == SimTime{0});
+}
+
+TEST_CASE("devices that share a NIC take a collective's price where all of them do the same at once") {
+  for (const int nics : {4, 2, 1}) {
+    for (const bool routed : {false, true}) {
+      for (const int tensor : {1, 4}) {
+        Plan plan = round_plan({.data = 16 / tensor, .tensor = tensor, .zero = 0, .microbatch = 2}, 32);
+        if (routed) plan.model.experts = plan.model.experts_per_token = 8, plan.layout.expert = tensor == 1 ? 8 : 4;
+        plan.cluster.wiring.nics_per_node = nics;
+        CAPTURE(nics);
+        CAPTURE(routed);
+        CAPTURE(tensor);
+        const Simulation alone = simulated(plan, {.share_links = false});
+        const Simulation shared = simulated(plan);
+        CHECK(shared.makespan == alone.makespan);
+      }
+    }
+  }
+}
+
+TEST_CASE("a collective's price counts on its devices' shares of their NICs") {
+  const Schedule order = lower(make_schedule("1f1b", {.ranks = 1, .microbatches = 1}));
+  const ProcessGrid grid{.context = 8};
+  const auto counted = [&](int nics, Group group, CollectiveKind kind) {
+    ClusterSpec cluster = round_cluster(8);  // two nodes of four, 10 GB/s a NIC
+    cluster.wiring.nics_per_node = nics;
+    CostTable costs{.stages = std::vector<StageCosts>(1)};
+    costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)] = {
+        {{.kind = Segment::Kind::kCollective, .seconds = Seconds{1}, .group = group, .collective = kind, .bytes = 1}}};
+    const NetworkSpec network = cluster_network(cluster, grid, {.ranks = grid, .experts = grid}, order, costs, {});
+    REQUIRE(network.inner.size() == 1);
+    return network.inner.front().most_bytes_per_second;
+  };
+  // Four of a device's seven parts leave the node.
+  CHECK(counted(4, Group::kExpert, CollectiveKind::kAllToAll) == doctest::Approx(10e9 * 7 / 4));
+  CHECK(counted(2, Group::kExpert, CollectiveKind::kAllToAll) == doctest::Approx(5e9 * 7 / 4));
+  // Four rings.
+  CHECK(counted(4, Group::kContext, CollectiveKind::kAllGather) == doctest::Approx(40e9));
+  CHECK(counted(1, Group::kContext, CollectiveKind::kAllGather) == doctest::Approx(10e9));
 }
 
 TEST_CASE("offloaded activations share what leads to the host, as the cluster says, folded as one by one") {
