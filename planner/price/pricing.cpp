@@ -131,8 +131,9 @@ LinkCost Pricing::hop(const Layout& layout, int source_rank, int destination_ran
                        .together = grid.together,
                        .stride = grid.together * grid.pipeline};
   };
+  const int tensor = std::max(mesh_of_rank(layout, source_rank).tensor, mesh_of_rank(layout, destination_rank).tensor);
   return pipeline_link(site.collectives_, run_of(source_rank), run_of(destination_rank), site.cluster_.devices_per_node,
-                       layout.tensor);
+                       tensor);
 }
 
 const Pricing::Placements& Pricing::placements(const Layout& layout) {
