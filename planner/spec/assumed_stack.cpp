@@ -14,8 +14,8 @@ std::optional<AssumedStack> assumed_stack(const ModelSpec& model, const ClusterS
   const bool has_bf16 = has(Precision::kBf16);
   if (model.graph || measured || !(has_bf16 || has(Precision::kFp16))) return std::nullopt;
   if (!has_bf16) return AssumedStack{"megatron-lm-2021", "the device has no bf16, as those before Ampere"};
-  if (layout.zero == 3 && layout.pipeline == 1 && layout.tensor == 1 && model.experts == 0) {
-    return AssumedStack{"torchtitan", "parameters are sharded, and neither tensors nor stages are divided"};
+  if (layout.zero == 3 && layout.pipeline == 1 && model.experts == 0) {
+    return AssumedStack{"torchtitan", "parameters are sharded, and stages are not divided"};
   }
   if (!has(Precision::kFp8)) return AssumedStack{"megatron-core", "the device has bf16 and no fp8, as Ampere"};
   if (model.experts > 0) return AssumedStack{"nemo-moe", "a mixture of experts on a device with fp8"};

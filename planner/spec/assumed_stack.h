@@ -27,12 +27,12 @@ struct AssumedStack {
 
 /// Returns the assumed framework:
 ///   "megatron-lm-2021"  on devices without bf16, of Volta's generation or older;
-///   "torchtitan"        where parameters are sharded (ZeRO 3) and neither tensors nor stages are divided;
+///   "torchtitan"        where parameters are sharded (ZeRO 3) and stages are not divided;
 ///   "megatron-core"     on devices without fp8, of Ampere's generation;
 ///   "nemo-moe"          for mixtures of experts on later devices;
 ///   "nemo"              for other models on later devices.
-/// The oldest of several sites' devices decide. The function returns nothing where Plumb's own executor is meant: layer graphs, clusters whose kernels were measured
-/// (`plumb calibrate`), and devices without products in 16 bit.
+/// The oldest of several sites' devices decide. The function returns nothing where Plumb's own executor is meant: layer
+/// graphs, clusters whose kernels were measured (`plumb calibrate`), and devices without products in 16 bit.
 std::optional<AssumedStack> assumed_stack(const ModelSpec& model, const ClusterSpec& cluster, const Layout& layout);
 
 }}  // namespace plumb::planner

@@ -27,7 +27,7 @@ StackLibrary preset_stacks() {
 TEST_CASE("the assumed framework depends on the layout, the model and the device's generation") {
   CHECK(assumed_of("llama-3-8b", "h100:8", "tp=8") == "nemo");
   CHECK(assumed_of("llama-3-8b", "h100:8", "dp=8,zero=3") == "torchtitan");
-  CHECK(assumed_of("llama-3-8b", "h100:8", "dp=4,tp=2,zero=3") == "nemo");
+  CHECK(assumed_of("llama-3-8b", "h100:8", "dp=4,tp=2,zero=3") == "torchtitan");
   CHECK(assumed_of("llama-3-8b", "h100:8", "dp=4,pp=2,zero=3") == "nemo");
   CHECK(assumed_of("llama-3-8b", "a100:8", "tp=8") == "megatron-core");
   CHECK(assumed_of("llama-3-8b", "a100:8", "dp=8,zero=3") == "torchtitan");
