@@ -125,6 +125,13 @@ std::vector<json> candidates_of(const json& row, const json& search) {
   return candidates;
 }
 
+/// Returns what is open of a model: one without experts has no groups that share them.
+json of_use(json search, const json& model) {
+  const auto experts = integer_at(model, "experts");
+  if (search.is_object() && !(experts && *experts > 0)) search.erase("ep");
+  return search;
+}
+
 /// Returns true if all chunks have the same length: frameworks refuse others, but for a layer less at the ends.
 bool chunks_are_alike(const RowQuestion& question) {
   const std::int64_t parts = std::int64_t{question.layout.pipeline} * question.layout.chunks;
@@ -136,7 +143,8 @@ bool chunks_are_alike(const RowQuestion& question) {
 MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapping* mapping) {
   MappedRow mapped;
   const json& asked = value_at(row, "search");
-  const json& search = asked.is_null() && library.open_fields ? *library.open_fields : asked;
+  const json search = of_use(asked.is_null() && library.open_fields ? *library.open_fields : asked,
+                             model_fields(row, library.dims ? *library.dims : json(), library.models));
   const std::vector<json> candidates = candidates_of(row, search);
   for (const json& candidate : candidates) {
     RowReader reader{.library = library, .row = candidate, .mapping = mapping};

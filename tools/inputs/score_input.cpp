@@ -77,6 +77,7 @@ void read_for(ScoreLibrary& library, RowReading reading) {
     general.limits.clear();
   }
   library.open_fields = std::make_shared<const json>(json{{"mbs", {1, 2, 4, 8, 16}},
+                                                          {"ep", {1, 2, 4, 8, 16, 32, 64, 128}},
                                                           {"recompute", {"none", "selective", "full"}},
                                                           {"sequence_parallel", {false, true}},
                                                           {"zero", {0, 1, 2, 3}}});

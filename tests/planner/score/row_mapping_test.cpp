@@ -248,6 +248,20 @@ TEST_CASE("a row that names no framework gets the one that is assumed, and what 
   CHECK(map_row(library, row, &library.mappings.front()).questions.size() == 1);
 }
 
+TEST_CASE("expert parallelism that is not printed is open where there are experts") {
+  ScoreLibrary library = small_library();
+  library.open_fields = std::make_shared<const json>(json{{"ep", {1, 2, 3}}});
+  const auto questions = [&](const json& experts) {
+    json row = *read_by(library.mappings.front(), small_row()).row;
+    row["model"]["experts"] = experts;
+    row["model"]["topk"] = experts;
+    return map_row(library, row, &library.mappings.front()).questions;
+  };
+  CHECK(questions(nullptr).size() == 1);
+  REQUIRE(questions(8).size() == 2);  // two replicas are no group of three
+  CHECK(questions(8).back().layout.expert == 2);
+}
+
 TEST_CASE("counts that no run can have are the row's fault") {
   const ScoreLibrary library = small_library();
   const auto reason = [&](const char* field, const json& value) {
