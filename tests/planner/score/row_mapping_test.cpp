@@ -254,8 +254,11 @@ TEST_CASE("expert parallelism that is not printed is open where there are expert
   const auto questions = [&](const json& experts) {
     json row = *read_by(library.mappings.front(), small_row()).row;
     row["model"]["experts"] = experts;
-    row["model"]["topk"] = experts;
-    return map_row(library, row, &library.mappings.front()).questions;
+    row["model"]["experts_per_token"] = experts;
+    if (!experts.is_null()) row["model"]["expert_ffn"] = 1024;
+    const MappedRow mapped = map_row(library, row, &library.mappings.front());
+    CHECK(mapped.reason == "");
+    return mapped.questions;
   };
   CHECK(questions(nullptr).size() == 1);
   REQUIRE(questions(8).size() == 2);  // two replicas are no group of three

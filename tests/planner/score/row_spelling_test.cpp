@@ -91,6 +91,7 @@ TEST_CASE("a row of a flat table has its measurements and sizes sorted to their 
                              {"seq_len", 2048},
                              {"layers", 24},
                              {"hidden", 2048},
+                             {"gated_mlp", false},
                              {"seq", 2048}});
   CHECK(row["measured"]["step_time_s"] == 6.5);
   CHECK(row["measured"]["peak_mem_gb"] == 41.5);
