@@ -98,8 +98,7 @@ struct ClusterSpec {
   DeviceSpec device;
   int devices_per_node = 1;
   std::optional<LinkSpec> node_link;  ///< link between devices of a node; needed where a node has more than one
-  std::optional<LinkSpec>
-      network;  ///< link of one NIC, of which a node has nic_count(); needed where there is more than one node
+  std::optional<LinkSpec> network;    ///< link of each of nic_count() NICs; needed where there is more than one node
   WiringSpec wiring;
   std::optional<HostSpec> host;  ///< needed by offloading
   OperatingSpec operation;       ///< needed where money or energy is asked for

@@ -123,6 +123,10 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
   if (cluster.network) {
     prices.nic = prices.network = effective(*cluster.network);
     prices.network.bytes_per_second *= nic_share(cluster);
+    if (cluster.wiring.hub == NodeHub::kPcie && cluster.node_link) {  // NICs are behind the devices' ports
+      for (double* rate : {&prices.nic.bytes_per_second, &prices.network.bytes_per_second})
+        *rate = std::min(*rate, prices.node.bytes_per_second);
+    }
   } else if (node_count(cluster) > 1) {
     throw SpecError(
         fmt::format("cluster {}: network is missing: say what connects its {} nodes, or use at most {} devices",

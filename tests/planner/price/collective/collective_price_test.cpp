@@ -195,6 +195,10 @@ TEST_CASE("a message has a NIC's rate, a tensor group divides it, and a ring has
   cluster.network->bytes_per_second *= 2;  // as much for a node as before
   CHECK(ring(1) == one);
   CHECK(ring(4) == all);
+  cluster.network->bytes_per_second = 1e12;
+  CHECK(message(1) == 1e12);
+  cluster.wiring.hub = NodeHub::kPcie;
+  CHECK(message(1) == 100e9);  // a port's
 }
 
 TEST_CASE("runs in rows exchange within nodes only if every pair of their devices lies in one") {
