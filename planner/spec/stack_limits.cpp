@@ -1,8 +1,8 @@
 #include "planner/spec/stack_limits.h"
 
 #include <algorithm>
-#include <ranges>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,11 +76,13 @@ StackLimits stack_limits_from_json(const nlohmann::json& json, const std::string
     limits.context_kinds.push_back(context_kind_from_name(name));
   }
   if (object.has("offload")) limits.offload.clear();
+  std::vector<std::string_view> offloads;
+  for (const Offload& offload : all_offloads()) offloads.push_back(offload_name(offload));
   for (const std::string& name : texts(object, "offload")) {
     const auto known = std::ranges::find(all_offloads(), name, offload_name);
     if (known == all_offloads().end())
       object.fail("offload", fmt::format("\"{}\" moves nothing to the hosts: give some of {}, or []", name,
-                                         fmt::join(all_offloads() | std::views::transform(offload_name), ", ")));
+                                         fmt::join(offloads, ", ")));
     limits.offload.push_back(*known);
   }
   visit_flags(limits, [&](std::string_view key, bool& value) { value = object.boolean_or(key, value); });
