@@ -28,7 +28,7 @@ int devices_in_node(const json& cluster) {
 }
 
 /// Sets a node's devices as printed, unless the preset's node is a domain of several hosts: then a host's are printed.
-/// As many of them have a NIC as in the preset.
+/// The devices share NICs as those of the preset do.
 void take_printed_node(json& cluster, const RowReader& reader) {
   const auto printed = reader.count("gpus_per_node");
   const int devices = devices_in_node(cluster);

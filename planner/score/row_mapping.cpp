@@ -95,24 +95,25 @@ bool gives(const json& row, const std::string& field) {
   return is_printed(field);
 }
 
-/// Returns the values of an open field: those of a list, or the numbers of a range, "1..48".
-std::vector<json> open_values(const json& values) {
-  if (values.is_array()) return values;
-  static const Pattern kRange(R"(^(\d{1,4})\.\.(\d{1,4})$)");
+/// Returns the values of an open field: those of a list, or the numbers of a range, "1..48". Throws Unmapped for others.
+std::vector<json> open_values(const std::string& field, const json& values) {
+  if (values.is_array() && !values.empty()) return values;
+  static const Pattern kRange(R"(^(\d{1,3})\.\.(\d{1,3})$)");
   const std::vector<std::string> ends = kRange.groups_in(values.is_string() ? values.get<std::string>() : "");
   std::vector<json> numbers;
-  if (ends.empty()) return numbers;
-  for (int number = std::stoi(ends[1]); number <= std::stoi(ends[2]); ++number) numbers.emplace_back(number);
+  if (!ends.empty())
+    for (int number = std::stoi(ends[1]); number <= std::stoi(ends[2]); ++number) numbers.emplace_back(number);
+  if (numbers.empty()) throw Unmapped{fmt::format("search: {}: give a list, or a range as in \"1..48\"", field)};
   return numbers;
 }
 
-/// Returns the row once for each combination of the fields that `search` leaves open.
+/// Returns the row once for each combination of the fields that `search` leaves open. Throws as open_values() does.
 std::vector<json> candidates_of(const json& row, const json& search) {
   std::vector<json> candidates = {row};
   if (!search.is_object()) return candidates;
   for (const auto& [field, values] : search.items()) {
-    const std::vector<json> open = open_values(values);
-    if (gives(row, field) || open.empty()) continue;
+    if (gives(row, field)) continue;
+    const std::vector<json> open = open_values(field, values);
     std::vector<json> more;
     for (const json& candidate : candidates) {
       for (const json& value : open) {
@@ -145,7 +146,12 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
   const json& asked = value_at(row, "search");
   const json search = of_use(asked.is_null() && library.open_fields ? *library.open_fields : asked,
                              model_fields(row, library.dims ? *library.dims : json(), library.models));
-  const std::vector<json> candidates = candidates_of(row, search);
+  std::vector<json> candidates;
+  try {
+    candidates = candidates_of(row, search);
+  } catch (const Unmapped& unmapped) {
+    mapped.reason = unmapped.reason;
+  }
   for (const json& candidate : candidates) {
     RowReader reader{.library = library, .row = candidate, .mapping = mapping};
     try {

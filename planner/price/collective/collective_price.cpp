@@ -149,8 +149,7 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
 
 std::optional<NcclMachine> nccl_machine(const ClusterSpec& cluster) {
   if (!cluster.nccl) return std::nullopt;
-  NcclMachine machine{
-      .spec = *cluster.nccl, .devices_per_node = cluster.devices_per_node, .nics = cluster.wiring.nics_per_node};
+  NcclMachine machine{.spec = *cluster.nccl, .devices_per_node = cluster.devices_per_node, .nics = nic_count(cluster)};
   if (cluster.node_link) machine.link_bytes_per_second = cluster.node_link->bytes_per_second;
   if (cluster.network) machine.nic_bytes_per_second = cluster.network->bytes_per_second * nic_count(cluster);
   // A copy reads and writes.

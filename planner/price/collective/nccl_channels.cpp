@@ -67,12 +67,8 @@ NcclChannels inside_one_node(const NcclMachine& machine) {
   return even(2 * count, speed / 2);
 }
 
-int nics_of_node(const NcclMachine& machine) {
-  return machine.nics == 0 ? machine.devices_per_node : machine.nics;
-}
-
 int nics_of(const NcclMachine& machine, const GroupPlacement& group) {
-  return std::max(1, nics_of_node(machine) * group.ranks_per_node / machine.devices_per_node);
+  return std::max(1, machine.nics * group.ranks_per_node / machine.devices_per_node);
 }
 
 /// Returns one channel a NIC, or as many as carry more over NICs that are faster than a channel.
@@ -95,7 +91,7 @@ NcclChannels across_nodes(const NcclMachine& machine, const GroupPlacement& grou
 /// Returns the rate to which crossing the host bounds a group's channels. It assumes that the group's ranks are spread
 /// evenly over the node, like replicas of tensor groups, and that the node's groups share the crossing evenly.
 double crossing_share(const NcclMachine& machine, const GroupPlacement& group) {
-  const int devices_on_nic = std::max(1, machine.devices_per_node / nics_of_node(machine));
+  const int devices_on_nic = std::max(1, machine.devices_per_node / machine.nics);
   const int stride = machine.devices_per_node / std::max(1, group.ranks_per_node);
   const bool closes_over_one_nic = group.ranks_per_node == 1 || stride < devices_on_nic;
   if (machine.spec.host_crossing_bytes_per_second == 0 || closes_over_one_nic) {

@@ -26,7 +26,7 @@ struct NcclMachine {
   NcclSpec spec;
   int devices_per_node = 1;
   double link_bytes_per_second = 0;  ///< line rate of a device inside its node, one direction
-  int nics = 0;                      ///< NICs of a node; 0: one a device
+  int nics = 1;                      ///< NICs of a node
   double nic_bytes_per_second = 0;   ///< line rate of all NICs of a node together; 0: there is one node
   double copy_bytes_per_second = 0;  ///< rate of a copy in a device's memory, its bytes counted once; 0: it is free
 };

@@ -154,6 +154,12 @@ TEST_CASE("fields that are not printed can be left open, and chunks of unlike le
   row["search"] = {{"mbs", {1, 2, 16}}, {"vpp", "1..48"}};
   const MappedRow by_range = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   CHECK(by_range.questions.size() == 9);  // one, two or four chunks
+  for (const json& wrong : {json("48..1"), json("many"), json(4), json::array()}) {
+    row["search"] = {{"vpp", wrong}};
+    const MappedRow refused = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
+    CHECK(refused.questions.empty());
+    CHECK(refused.reason == "search: vpp: give a list, or a range as in \"1..48\"");
+  }
 }
 
 TEST_CASE("sizes come from the row, from the given sizes by name, or from a model preset") {

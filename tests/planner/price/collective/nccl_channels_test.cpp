@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-NcclMachine nodes_of_eight(NcclGeneration generation, double link_gb_per_s, double nics_gb_per_s, int nics = 0) {
+NcclMachine nodes_of_eight(NcclGeneration generation, double link_gb_per_s, double nics_gb_per_s, int nics = 8) {
   return {.spec = {.generation = generation, .nvlink_sharp = generation >= NcclGeneration::kHopper},
           .devices_per_node = 8,
           .link_bytes_per_second = link_gb_per_s * 1e9,

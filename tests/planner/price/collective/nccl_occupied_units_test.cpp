@@ -9,6 +9,7 @@ NcclMachine a100(double nics_gb_per_s) {
   return {.spec = {.generation = NcclGeneration::kAmpere},
           .devices_per_node = 8,
           .link_bytes_per_second = 300e9,
+          .nics = 8,
           .nic_bytes_per_second = nics_gb_per_s * 1e9};
 }
 

@@ -9,6 +9,7 @@ NcclMachine h100_of_any_host() {
   return {.spec = {.generation = NcclGeneration::kHopper, .nvlink_sharp = true},
           .devices_per_node = 8,
           .link_bytes_per_second = 450e9,
+          .nics = 8,
           .nic_bytes_per_second = 8 * 50e9};
 }
 

@@ -13,6 +13,7 @@ NcclMachine amd_a100_node() {
   return {.spec = {.generation = NcclGeneration::kAmpere, .host_cpu = HostCpu::kAmd},
           .devices_per_node = 8,
           .link_bytes_per_second = 300e9,
+          .nics = 8,
           .nic_bytes_per_second = 8 * 25e9};
 }
 
@@ -20,6 +21,7 @@ NcclMachine intel_h100_node() {
   return {.spec = {.generation = NcclGeneration::kHopper, .host_cpu = HostCpu::kIntel, .nvlink_sharp = true},
           .devices_per_node = 8,
           .link_bytes_per_second = 450e9,
+          .nics = 8,
           .nic_bytes_per_second = 8 * 50e9};
 }
 
