@@ -17,12 +17,6 @@ Seconds& of(TimeComponents& components, TimeComponent component) {
   return components[static_cast<std::size_t>(component)];
 }
 
-LayerOps ops_of(const Pricing& pricing, const StackSpec& stack, const Layer& layer, const LayerWork& work) {
-  const ElementBytes bytes{.activation = static_cast<double>(pricing.kernels().element_bytes),
-                           .gradient = static_cast<double>(pricing.kernels().gradient_bytes)};
-  return layer_ops(layer, work, stack, bytes);
-}
-
 TimeComponent component_of(const DeviceKernel& kernel) {
   if (kernel.kind == DeviceKernel::Kind::kTraffic) return TimeComponent::kMemoryBound;
   return kernel.kind == DeviceKernel::Kind::kGemm && !kernel.batched ? TimeComponent::kGemm : TimeComponent::kAttention;
@@ -39,7 +33,7 @@ TimeComponents layer_components(const Pricing& pricing, const Layout& layout, co
                                 Recompute recompute) {
   TimeComponents components{};
   const StackSpec& stack = *pricing.stack_of(layout);
-  const LayerOps ops = ops_of(pricing, stack, layer, work);
+  const LayerOps ops = layer_ops(layer, work, stack, element_bytes(pricing.kernels(), stack));
   for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad})
     add_pass(components, pricing, stack, *pass);
   if (recompute == Recompute::kSelective) add_pass(components, pricing, stack, ops.rebuild_selective);

@@ -132,7 +132,8 @@ struct StackSpec {
   double norm_bytes = 0;  ///< bytes that the norm of the largest tensor of a rank's step holds for each of its elements
   /// Size of the bucket in which replicas reduce and gather behind the last backward, in units of 2^20 bytes.
   double bucket_mib = 0;
-  /// Bytes of a parameter's gradient as computed, which stays beside the gradient buffer.
+  /// Bytes of a parameter's gradient as computed, which stays beside the gradient buffer. A copy of it in the buffer's
+  /// precision is added to the buffer.
   double copied_gradient_bytes = 0;
   double state_bytes = 0;  ///< bytes of the optimizer's state for each parameter; 0: those of the training's optimizer
   double embedding_outputs = 0;  ///< tensors as large as its result that the embedding keeps

@@ -92,9 +92,38 @@ double core_bytes(const LayerContext& c) {
   return (c.sizes.qkv + c.sizes.value) * c.sizes.tokens * c.bytes.activation;
 }
 
-/// A ring computes attention block by block, and weighs each block's result into the sum.
+/// Returns the number of blocks of keys and values with which a rank computes attention one after the other. Each but
+/// the first is weighed into the sum by a kernel of its own (NVIDIA/TransformerEngine
+/// transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndKVP2P).
+int core_blocks(const LayerContext& c) {
+  return c.stack.context == ContextKind::kRing ? c.work.context_parallel : 1;
+}
+
 int core_launches(const LayerContext& c) {
-  return c.stack.context == ContextKind::kRing ? 2 * c.work.context_parallel - 1 : 1;
+  return 2 * core_blocks(c) - 1;
+}
+
+/// The share of a rank's queries, or of a block's keys, that a causal ring computes with a further block: a rank holds an
+/// early and a late chunk of the sequence, and either all queries meet the early chunk's keys or the late chunk's
+/// queries meet all keys.
+constexpr double kRingShare = .75;
+
+/// Returns the length of a sequence whose causal attention fills the device as the blocks do: that of a block for the
+/// first and for those of half the keys, twice that for those of half the queries, weighted by their times, which are
+/// as the reciprocals. Without a mask each block is as long as it is.
+double core_sequence(const LayerContext& c) {
+  const auto whole = static_cast<double>(c.work.sequence);
+  const double blocks = core_blocks(c);
+  if (blocks == 1) return whole;
+  const double block = whole / blocks;
+  return c.stack.causal_skipped ? block * blocks / (1 + kRingShare * (blocks - 1)) : block;
+}
+
+/// Returns the bytes that summing tensors of `elements` over the blocks moves: the first is copied, each further one
+/// is read and added.
+double summed_blocks(const LayerContext& c, double elements) {
+  const double share = c.stack.causal_skipped ? kRingShare : 1;
+  return (2 + 3 * share * (core_blocks(c) - 1)) * elements * c.bytes.activation;
 }
 
 double kv_bytes(const LayerContext& c) {
@@ -154,8 +183,9 @@ void attention_weight_grad(const LayerContext& c, const PassBuilder& pass) {
 void attention_core_forward(const LayerContext& c, const PassBuilder& pass) {
   exchange_context(c, pass, false);
   if (c.stack.attention != AttentionKernel::kUnfused) {
-    pass.attention("attention", DeviceKernel::Kind::kAttentionForward, core_flops(c),
-                   static_cast<double>(c.work.sequence), core_bytes(c), core_launches(c));
+    pass.attention("attention", DeviceKernel::Kind::kAttentionForward, core_flops(c), core_sequence(c),
+                   core_blocks(c) * core_bytes(c), core_launches(c));
+    if (core_blocks(c) > 1) pass.traffic("blocks weighed", summed_blocks(c, c.sizes.value * c.sizes.tokens), 0);
     return;
   }
   const auto s = static_cast<double>(c.work.sequence);
@@ -173,8 +203,10 @@ void attention_core_forward(const LayerContext& c, const PassBuilder& pass) {
 void attention_core_backward(const LayerContext& c, const PassBuilder& pass) {
   exchange_context(c, pass, true);
   if (c.stack.attention != AttentionKernel::kUnfused) {
-    pass.attention("attention", DeviceKernel::Kind::kAttentionBackward, 2.5 * core_flops(c),
-                   static_cast<double>(c.work.sequence), 2 * core_bytes(c), core_launches(c));
+    pass.attention("attention", DeviceKernel::Kind::kAttentionBackward, 2.5 * core_flops(c), core_sequence(c),
+                   2 * core_blocks(c) * core_bytes(c), core_launches(c));
+    if (core_blocks(c) > 1)
+      pass.traffic("gradients of blocks summed", summed_blocks(c, c.sizes.qkv * c.sizes.tokens), 0);
     return;
   }
   const auto s = static_cast<double>(c.work.sequence);

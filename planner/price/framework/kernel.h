@@ -55,12 +55,4 @@ struct LayerOps {
   PassOps rebuild_full;       ///< a transformer layer's forward again
 };
 
-/// Bytes of one element.
-struct ElementBytes {
-  double activation = 2;
-  double gathered = 2;  ///< of a tensor that a tensor group gathers: fewer if quantized before
-  double gradient = 4;  ///< of the buffer where weight gradients accumulate
-  double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
-};
-
 }}  // namespace plumb::planner

@@ -56,7 +56,7 @@ Seconds attention_kernel_time(const KernelPrices& prices, const StackSpec& stack
     const double half = forward ? known_rate.half_sequence : known_rate.backward_half_sequence;
     rate = (forward ? known_rate.forward : known_rate.backward) * kernel.sequence / (kernel.sequence + half);
   }
-  return device.kernel_fixed +
+  return kernel.launches * device.kernel_fixed +
          Seconds{std::max(kernel.flops / (prices.wide_flops_per_second * rate), kernel.bytes / memory_rate(device))};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The work of a framework's rank for one layer of a language model.
 
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

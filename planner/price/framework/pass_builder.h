@@ -5,6 +5,7 @@
 #include <cassert>
 #include <string_view>
 
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 
 namespace plumb { inline namespace planner {
@@ -28,8 +29,8 @@ class PassBuilder {
   /// Sets the distance of the last product's rows in memory to `elements`.
   void align_last(double elements) const { last_product().alignment = static_cast<std::int64_t>(elements); }
 
-  /// Adds dW [m,n] += dy^T x over k rows. A `fused` product adds to the gradient buffer itself; otherwise a kernel
-  /// behind it does.
+  /// Adds dW [m,n] += dy^T x over k rows. A `fused` product adds to the gradient buffer itself; otherwise kernels
+  /// behind it do.
   void weight_gradient(std::string_view name, double m, double n, double k, bool fused, double count = 1) const {
     const double inputs = (m * k + k * n) * count * bytes_.activation;
     const double outputs = m * n * count;
@@ -38,7 +39,7 @@ class PassBuilder {
       return;
     }
     add_gemm(name, {m, n, k, count}, GemmForm::kWeightGrad, inputs + outputs * bytes_.activation);
-    traffic("gradient accumulation", outputs * (bytes_.activation + 2 * bytes_.gradient));
+    traffic("gradient accumulation", outputs * bytes_.accumulated);
   }
 
   /// Adds a batched product of two activations that lie in memory along a head of `size` elements.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/layer.h"
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

@@ -5,6 +5,7 @@
 // 3.3). Mamba's selective scan is priced by the bytes that it moves, which its kernel is made to be bound by (Gu & Dao
 // 2023, section 3.3.2).
 
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

@@ -21,6 +21,7 @@
 // routed experts' activations (Megatron-Core's output-discarding checkpoints). Where the fused softmax does not take
 // the shape (StackSpec::fused_softmax_rows), scale, mask and softmax are separate kernels: 6 A more each way.
 
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

@@ -36,7 +36,7 @@ LayerOps embedding_ops(const EmbeddingLayer& layer, const LayerWork& work, const
   const PassBuilder backward(ops.weight_grad, bytes);
   if (layer.dropout > 0) backward.traffic("dropout", 2.5 * ends.residual_bytes);
   backward.traffic("rows summed", 2 * ends.stream_bytes);
-  const double table_bytes = 2 * bytes.activation + 2 * bytes.gradient;  // zeroed, read, added to the buffer
+  const double table_bytes = bytes.activation + bytes.accumulated;  // zeroed, then added to the buffer
   backward.traffic("table gradient", table_bytes * ends.rows * static_cast<double>(layer.hidden));
   if (work.tensor_parallel > 1) {
     forward.exchange(Group::kTensor,

@@ -7,6 +7,7 @@
 //   head       norm, product [T, V/t, h] and its two gradients, loss; L = 2 T V/t bytes of logits:
 //              fused cross-entropy 1 L forward and 2 L backward; in fp32 passes 15 L and 7 L; three small all-reduces
 
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

@@ -120,16 +120,6 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
   return price;
 }
 
-LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, const StackSpec& stack) {
-  const bool quantized = kernels.quantized_bytes > 0;
-  const ElementBytes bytes{
-      .activation = static_cast<double>(kernels.element_bytes),
-      .gathered = quantized && stack.fp8.gathers ? kernels.quantized_bytes : static_cast<double>(kernels.element_bytes),
-      .gradient = static_cast<double>(kernels.gradient_bytes),
-      .cast = quantized ? stack.fp8.cast_bytes : 0};
-  return layer_ops(layer, work, stack, bytes);
-}
-
 /// Returns the share of a group's traffic that blocks the pass.
 double shown_share(const StackSpec& stack, Group group) {
   if (group == Group::kTensor) return 1 - stack.tensor_hidden;
@@ -227,7 +217,7 @@ Seconds device_time(const PassPrice& price) {
 
 LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                            const LayerWork& work, const StackSpec& stack) {
-  const LayerOps ops = ops_of(kernels, layer, work, stack);
+  const LayerOps ops = layer_ops(layer, work, stack, element_bytes(kernels, stack));
   const auto price = [&](const PassOps& of) { return pass_price(kernels, groups, of, stack, work.tensor_parallel); };
   LayerPrice result{.forward = price(ops.forward),
                     .input_grad = price(ops.input_grad),

@@ -2,6 +2,7 @@
 // The layers and the stack from which the tests of frameworks start.
 
 #include "kernels/layer.h"
+#include "planner/price/framework/element_bytes.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 
