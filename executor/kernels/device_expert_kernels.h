@@ -42,8 +42,10 @@ struct RouterProduct {
 
 /// How a router weighs experts and picks among them (kernels/cpu/router.h).
 struct RouterRule {
-  bool sigmoid = false;         ///< of each score; otherwise a softmax over the experts
-  bool renormalised = false;    ///< a token's picks weigh 1 in all
+  bool sigmoid = false;       ///< of each score; otherwise a softmax over the experts
+  bool renormalised = false;  ///< a token's picks weigh 1 in all
+  std::int64_t expert_groups = 1;
+  std::int64_t groups_per_token = 1;
   const float* bias = nullptr;  ///< [E] that is added to probabilities where they are compared; null: none
 };
 

@@ -52,7 +52,7 @@ class SimtExpertKernels : public DeviceKernels {
     place(routes.places, routes.bounds, routes.picks, routes.loads, size, routes.before);
   }
   void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, const RouterRule& rule) override {
-    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size, rule.sigmoid),
+    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size, rule),
                                          rule.renormalised, rule.bias},
                      size.tokens(), kRouterLanes);
   }
@@ -72,8 +72,8 @@ class SimtExpertKernels : public DeviceKernels {
   }
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                       const PickRouting& size, const RouterRule& rule, const float* added) override {
-    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks,
-                                          router_size(size, rule.sigmoid), rule.renormalised, added, size.sequence},
+    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks, router_size(size, rule),
+                                          rule.renormalised, added, size.sequence},
                      size.tokens(), kRouterLanes);
   }
   void add_excess_picks(float* excess, const std::int32_t* picks, const PickRouting& size) override {
@@ -151,8 +151,8 @@ class SimtExpertKernels : public DeviceKernels {
   static constexpr std::int64_t kTile = 64;  // rows and columns of a block of kProductLanes lanes
   static constexpr std::int64_t kPiece = 8;  // numbers that are copied together
 
-  static RouterSize router_size(const PickRouting& size, bool sigmoid = false) {
-    return {size.tokens(), size.experts, size.picks, sigmoid};
+  static RouterSize router_size(const PickRouting& size, const RouterRule& rule = {}) {
+    return {size.tokens(), size.experts, size.picks, rule.sigmoid, rule.expert_groups, rule.groups_per_token};
   }
   static bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
 

@@ -51,6 +51,13 @@ void check_block(const TransformerLayer& block, int number) {
       fmt::format("layer {}: {} of {} experts a token with {} channels each; give at least one of each, and no more "
                   "experts a token than there are",
                   number, block.experts_per_token, block.experts, block.expert_ffn));
+  const std::int64_t groups = block.expert_groups, picked = block.groups_per_token;
+  require(
+      block.experts == 0 || (groups >= 1 && block.experts % groups == 0 && picked >= 1 && picked <= groups &&
+                             block.experts_per_token <= block.experts / groups * picked),
+      fmt::format("layer {}: {} of {} experts a token from {} of {} groups; give groups that divide the experts, and "
+                  "enough of them for the picks",
+                  number, block.experts_per_token, block.experts, picked, groups));
   require(
       block.capacity_factor >= 0 && block.balance_loss >= 0 && block.dropout >= 0 && block.dropout < 1,
       fmt::format("layer {}: a capacity factor of {}, a balance loss of {} and a dropout of {}; give 0 or more, and "

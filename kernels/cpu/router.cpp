@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/cpu/sigmoid.h"
 
@@ -19,16 +20,40 @@ void softmax(float* row, std::int64_t experts) {
   for (std::int64_t e = 0; e < experts; ++e) row[e] *= scale;
 }
 
-void pick_largest(std::int32_t* picks, const float* row, const RouterSize& size, const float* bias) {
-  const auto score = [&](std::int32_t e) { return bias == nullptr ? row[e] : row[e] + bias[e]; };
-  for (std::int64_t j = 0; j < size.picks; ++j) {
+/// Writes the `count` numbers below `all` of the largest scores in descending order, of equal ones the first first.
+template <class Score>
+void pick_largest(std::int32_t* picks, std::int64_t count, std::int64_t all, const Score& score) {
+  for (std::int64_t j = 0; j < count; ++j) {
     std::int32_t best = -1;
-    for (std::int32_t e = 0; e < size.experts; ++e) {
+    for (std::int32_t e = 0; e < all; ++e) {
       const bool is_taken = std::find(picks, picks + j, e) != picks + j;
       if (!is_taken && (best < 0 || score(e) > score(best))) best = e;
     }
     picks[j] = best;
   }
+}
+
+void pick_experts(std::int32_t* picks, const float* row, const RouterSize& size, const float* bias) {
+  const auto score = [&](std::int64_t e) { return bias == nullptr ? row[e] : row[e] + bias[e]; };
+  if (size.groups_per_token == size.expert_groups) return pick_largest(picks, size.picks, size.experts, score);
+  const std::int64_t each = size.experts / size.expert_groups;
+  std::vector<std::int32_t> best(static_cast<std::size_t>(size.group_best()));
+  std::vector<float> scores(static_cast<std::size_t>(size.expert_groups));
+  for (std::int64_t group = 0; group < size.expert_groups; ++group) {
+    const auto of_group = [&](std::int64_t e) { return score(group * each + e); };
+    pick_largest(best.data(), size.group_best(), each, of_group);
+    float& sum = scores[static_cast<std::size_t>(group)];
+    for (const std::int32_t e : best) sum += of_group(e);
+  }
+  std::vector<std::int32_t> groups(static_cast<std::size_t>(size.groups_per_token));
+  pick_largest(groups.data(), size.groups_per_token, size.expert_groups,
+               [&](std::int64_t group) { return scores[static_cast<std::size_t>(group)]; });
+  std::ranges::sort(groups);
+  // The chosen groups' experts stand in a row, so that equal ones keep their order.
+  const auto expert = [&](std::int64_t e) { return groups[static_cast<std::size_t>(e / each)] * each + e % each; };
+  pick_largest(picks, size.picks, size.groups_per_token * each, [&](std::int64_t e) { return score(expert(e)); });
+  std::transform(picks, picks + size.picks, picks,
+                 [&](std::int32_t e) { return static_cast<std::int32_t>(expert(e)); });
 }
 
 float picked_sum(const float* row, const std::int32_t* picks, std::int64_t count) {
@@ -46,7 +71,7 @@ void router_forward(float* scores, std::int32_t* picks, const RouterSize& size, 
       for (std::int64_t e = 0; e < size.experts; ++e) row[e] = sigmoid(row[e]);
     else
       softmax(row, size.experts);
-    pick_largest(picks + t * size.picks, row, size, bias);
+    pick_experts(picks + t * size.picks, row, size, bias);
   }
 }
 

@@ -7,14 +7,23 @@
 namespace plumb { inline namespace kernels {
 
 struct RouterSize {
-  std::int64_t tokens = 0;   ///< T
-  std::int64_t experts = 0;  ///< E
-  std::int64_t picks = 0;    ///< k experts a token, at most E
-  bool sigmoid = false;      ///< a probability is the sigmoid of its score; otherwise a softmax over the experts
+  std::int64_t tokens = 0;         ///< T
+  std::int64_t experts = 0;        ///< E
+  std::int64_t picks = 0;          ///< k experts a token, at most E
+  bool sigmoid = false;            ///< a probability is the sigmoid of its score; otherwise a softmax over the experts
+  std::int64_t expert_groups = 1;  ///< equal groups of neighbouring experts
+  std::int64_t groups_per_token = 1;  ///< groups from which a token's picks come
+
+  /// Returns the number of a group's best experts whose sum is its score: 1 (DeepSeek-V2), and with a sigmoid as many
+  /// as come from each group in the mean (DeepSeek-V3).
+  constexpr std::int64_t group_best() const {
+    return sigmoid && picks > groups_per_token ? picks / groups_per_token : 1;
+  }
 };
 
 /// Turns scores into probabilities, row by row. The picks are the k largest in descending order; of equal ones the
-/// first comes first. With a bias [E] the picks have the largest sums with it (Wang et al. 2024, 2408.15664).
+/// first comes first. With a bias [E] the picks have the largest sums with it (Wang et al. 2024, 2408.15664). Picks come
+/// from the groups whose scores, of these sums, are the largest.
 /// scores: [T, E], picks: [T, k]
 void router_forward(float* scores, std::int32_t* picks, const RouterSize& size, const float* bias = nullptr);
 

@@ -115,8 +115,12 @@ struct TransformerLayer {
   // Mixture of experts (Shazeer et al. 2017) in the place of the MLP of `ffn` channels where `experts` > 0.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;  ///< picks of the router for each token
-  std::int64_t expert_ffn = 0;         ///< channels of one expert
-  std::int64_t shared_ffn = 0;         ///< channels of the shared expert, which every token passes; 0: none
+  /// Equal groups of neighbouring experts, of which a token's picks come from `groups_per_token` (DeepSeek-AI 2024,
+  /// 2405.04434, section 2.2.2: those of one device; 2412.19437, section 2.1.2: those of one node).
+  std::int64_t expert_groups = 1;
+  std::int64_t groups_per_token = 1;
+  std::int64_t expert_ffn = 0;  ///< channels of one expert
+  std::int64_t shared_ffn = 0;  ///< channels of the shared expert, which every token passes; 0: none
   /// True: a token's picks weigh 1 in all (Mixtral, Qwen3). False: a pick weighs its probability.
   bool renormalised = true;
   /// An expert takes at most this many times its even share of the picks of a sequence; 0: it takes all.

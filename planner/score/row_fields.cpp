@@ -28,16 +28,18 @@ void put_if_missing(json& model, std::string_view key, const json& value) {
 }
 
 /// Keys that the schema names otherwise than the model's form.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAliases = {{{"seq", "sequence"},
-                                                                                     {"layers_used", "layers"},
-                                                                                     {"tied", "tied_embeddings"},
-                                                                                     {"topk", "experts_per_token"},
-                                                                                     {"moe_ffn", "expert_ffn"},
-                                                                                     {"q_lora", "query_rank"},
-                                                                                     {"kv_lora", "kv_rank"},
-                                                                                     {"v_dim", "value_size"},
-                                                                                     {"head_dim", "head_size"},
-                                                                                     {"rotary", "rotary_size"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kAliases = {
+    {{"seq", "sequence"},
+     {"layers_used", "layers"},
+     {"tied", "tied_embeddings"},
+     {"topk", "experts_per_token"},
+     {"moe_ffn", "expert_ffn"},
+     {"q_lora", "query_rank"},
+     {"kv_lora", "kv_rank"},
+     {"v_dim", "value_size"},
+     {"head_dim", "head_size"},
+     {"rotary", "rotary_size"},
+     {"parallel_block", "parallel_residual"}}};
 
 constexpr std::array<std::string_view, 30> kModelKeys = {"layers",          "hidden",
                                                          "heads",           "kv_heads",

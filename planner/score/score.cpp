@@ -53,6 +53,18 @@ void add_step_time(MeasuredQuantities& measured, const RowQuestion& question) {
   measured.step_time = Seconds{flops / (*rate * question.cluster.devices)};
 }
 
+/// Returns the reason why the row cannot have run in the precision that it names: its products alone would need more
+/// than the device's peak. Empty where they would not.
+std::string above_peak(const MeasuredQuantities& measured, const RowQuestion& question) {
+  const bool has_peak = question.cluster.device.peak_flops_per_second.contains(question.training.precision);
+  if (!measured.step_time || !has_peak) return "";
+  const double flops = counted_flops_per_step(question.model, question.training, Recompute::kNone, FlopsCount::kCausal);
+  const double share = flops_utilization(flops, question.training, question.cluster, *measured.step_time);
+  if (share <= 1) return "";
+  return fmt::format("its step needs {:.1f} times the peak of the {} in {}: it ran in another precision", share,
+                     question.cluster.device.name, precision_name(question.training.precision));
+}
+
 /// Adds a mapping's notes to the score: a file may have rows of several sources.
 void note_mapping(SourceScore& score, const SourceMapping& mapping) {
   if (std::ranges::find(score.mappings, mapping.name) != score.mappings.end()) return;
@@ -259,6 +271,10 @@ AnsweredRow answered(const ScoreLibrary& library, const PublishedRows& published
   AnsweredRow answer{.mapped = map_row(library, *row.read.row, row.mapping)};
   if (answer.mapped.questions.empty()) return answer;
   add_step_time(row.measured, answer.mapped.questions.front());
+  if (std::string reason = above_peak(row.measured, answer.mapped.questions.front()); !reason.empty()) {
+    answer.mapped = {.reason = std::move(reason)};
+    return answer;
+  }
   answer.chosen = fastest_prediction(answer.mapped.questions, row.measured, true);
   if (!answer.chosen.prediction.failure.empty() || row.measured.out_of_memory) return answer;
   answer.quantities = compared(row.id, answer.chosen.prediction, row.measured);

@@ -34,10 +34,27 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
   return object.has(key) ? width(object, key) : fallback;
 }
 
+void read_expert_groups(StrictObject& object, ModelSpec& model) {
+  model.expert_groups = width_or(object, "expert_groups", 1);
+  model.groups_per_token = width_or(object, "groups_per_token", model.expert_groups);
+  if (model.experts % model.expert_groups != 0) {
+    object.fail("expert_groups",
+                fmt::format("{} groups do not divide {} experts: give a divisor", model.expert_groups, model.experts));
+  }
+  const std::int64_t each = model.experts / model.expert_groups;
+  const std::int64_t needed = (model.experts_per_token + each - 1) / each;
+  if (model.groups_per_token > model.expert_groups || model.groups_per_token < needed) {
+    object.fail("groups_per_token", fmt::format("{} picks of a token come from {} to {} of the groups: give as many",
+                                                model.experts_per_token, needed, model.expert_groups));
+  }
+  if (model.groups_per_token == model.expert_groups) model.expert_groups = model.groups_per_token = 1;  // no limit
+}
+
 void read_experts(StrictObject& object, ModelSpec& model) {
   model.experts = size_of(object, "experts", 0, kLargestWidth);
-  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "renormalised", "capacity_factor",
-                                     "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
+  for (const std::string_view key :
+       {"experts_per_token", "expert_groups", "groups_per_token", "expert_ffn", "shared_ffn", "renormalised",
+        "capacity_factor", "balance_loss", "router", "router_bias", "selection_bias", "expert_bias"})
     object.has(key);
   if (model.pattern.empty()) object.has("dense_layers"), object.has("experts_every");
   if (model.experts == 0) return;
@@ -60,6 +77,7 @@ void read_experts(StrictObject& object, ModelSpec& model) {
     object.fail("experts_per_token", fmt::format("a token cannot pass {} of {} experts: give at most {}",
                                                  model.experts_per_token, model.experts, model.experts));
   }
+  read_expert_groups(object, model);
   if (model.layers / model.experts_every == model.dense_layers / model.experts_every) {
     object.fail(
         model.experts_every > 1 ? "experts_every" : "dense_layers",
@@ -220,6 +238,10 @@ nlohmann::ordered_json states_json(const ModelSpec& model) {
 void add_experts(nlohmann::ordered_json& json, const ModelSpec& model) {
   json["experts"] = model.experts;
   json["experts_per_token"] = model.experts_per_token;
+  if (model.groups_per_token < model.expert_groups) {
+    json["expert_groups"] = model.expert_groups;
+    json["groups_per_token"] = model.groups_per_token;
+  }
   json["expert_ffn"] = model.expert_ffn;
   json["shared_ffn"] = model.shared_ffn;
   if (model.pattern.empty()) json["dense_layers"] = model.dense_layers;

@@ -33,6 +33,8 @@ void set_attention(const ModelSpec& model, std::int64_t index, TransformerLayer&
 void set_experts(const ModelSpec& model, TransformerLayer& layer) {
   layer.experts = model.experts;
   layer.experts_per_token = model.experts_per_token;
+  layer.expert_groups = model.expert_groups;
+  layer.groups_per_token = model.groups_per_token;
   layer.expert_ffn = model.expert_ffn;
   layer.shared_ffn = model.shared_ffn;
   layer.renormalised = model.renormalised;

@@ -53,6 +53,8 @@ struct ModelSpec {
   // last of each period; 0 experts: none.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
+  std::int64_t expert_groups = 1;
+  std::int64_t groups_per_token = 1;
   std::int64_t expert_ffn = 0;
   std::int64_t shared_ffn = 0;
   std::int64_t dense_layers = 0;
@@ -118,7 +120,7 @@ bool has_sequence(const ModelSpec& model);
 /// "rms" or "layer", "mlp": "gelu" or "swiglu", "router": "softmax" or "sigmoid", "query_key_norms": "none", "each_head"
 /// or "all_heads"). Defaults: `kv_heads` is `heads`, `head_size` is hidden / heads,
 /// `rotary_size` is head_size unless there are learned positions, and the other optional keys are as above. `experts`
-/// needs experts_per_token and expert_ffn, `kv_rank` a value_size. `pattern` is the text of spec/layer_pattern.h; the keys
+/// needs experts_per_token and expert_ffn, `groups_per_token` counts of `expert_groups` (all, if left out), `kv_rank` a value_size. `pattern` is the text of spec/layer_pattern.h; the keys
 /// of attention, MLP and experts stand beside it where it names them, and a state mixer (spec/state_mixer_json.h) where
 /// it has an M. A mixer without a pattern stands in the place of all of them. Reading throws SpecError with the place: an
 /// unknown or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a

@@ -23,7 +23,7 @@ bool has_device_kernels(const Layer& layer) {
   if (const auto* mixer = mixer_of<Mamba2Mixer>(layer); mixer != nullptr && mixer->taps > simt::kMostTaps) return false;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
     return block->head_size <= simt::kLargestHead && block->value_size <= simt::kLargestHead &&
-           block->experts_per_token <= simt::kMostPicks;
+           std::max(block->experts_per_token, block->groups_per_token) <= simt::kMostPicks;
   return true;
 }
 

@@ -108,7 +108,11 @@ void ExpertSteps::product_of_router(const StepCall& of) const {
 
 /// The bias of picks is a parameter of the forward alone.
 RouterRule ExpertSteps::rule(const StepCall& of) const {
-  return {.sigmoid = layer_.router == RouterKind::kSigmoid, .renormalised = layer_.renormalised, .bias = of.vector(0)};
+  return {.sigmoid = layer_.router == RouterKind::kSigmoid,
+          .renormalised = layer_.renormalised,
+          .expert_groups = layer_.expert_groups,
+          .groups_per_token = layer_.groups_per_token,
+          .bias = of.vector(0)};
 }
 
 /// Routes the picks; an expert takes the first picks of a whole sequence. In a context group share_picks() goes on.

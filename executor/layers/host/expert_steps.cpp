@@ -37,7 +37,12 @@ class Mixture {
   bool is_spread() const { return of_.context().groups.expert != nullptr; }
 
   RouterSize router_size() const {
-    return {tokens(), block_.experts, block_.experts_per_token, block_.router == RouterKind::kSigmoid};
+    return {.tokens = tokens(),
+            .experts = block_.experts,
+            .picks = block_.experts_per_token,
+            .sigmoid = block_.router == RouterKind::kSigmoid,
+            .expert_groups = block_.expert_groups,
+            .groups_per_token = block_.groups_per_token};
   }
   CopyRowsSize copy_size() const { return {tokens(), block_.experts_per_token, block_.hidden}; }
   RouteSize route_size() const {

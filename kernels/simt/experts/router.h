@@ -21,7 +21,8 @@ PLUMB_SIMT bool is_picked(std::int64_t expert, const std::int32_t* picks, std::i
   return false;
 }
 
-/// Turns scores into probabilities, and writes the picks and their weights. At most 2^24 experts and kMostPicks picks.
+/// Turns scores into probabilities, and writes the picks and their weights. At most 2^24 experts, kMostPicks picks and
+/// groups for each token.
 /// scores: [T, E]; picks, weights: [T, k]; bias: [E] that is added to probabilities where they are compared, or null
 struct RouterForward {
   float* scores;
@@ -41,15 +42,17 @@ struct RouterForward {
         softmax(thread, row);
 
       const auto compared = [&](std::int64_t e) { return bias == nullptr ? row[e] : row[e] + bias[e]; };
-      std::int32_t picked[kMostPicks];
-      for (std::int64_t j = 0; j < size.picks; ++j) {
-        const float best =
-            largest_of(thread, [&](std::int64_t e) { return is_picked(e, picked, j) ? -INFINITY : compared(e); });
-        float first = INFINITY;
-        for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes())
-          if (compared(e) == best && !is_picked(e, picked, j)) first = Smaller{}(first, static_cast<float>(e));
-        picked[j] = static_cast<std::int32_t>(combine_over_block(thread, first, Smaller{}));
+      std::int32_t picked[kMostPicks], groups[kMostPicks];
+      const std::int64_t each = size.experts / size.expert_groups;
+      const bool limited = size.groups_per_token < size.expert_groups;
+      if (limited) {
+        thread.sync();  // a lane reads the probabilities of a whole group
+        pick_largest(thread, groups, size.groups_per_token, size.expert_groups,
+                     [&](std::int64_t group) { return group_score(group * each, each, compared); });
       }
+      pick_largest(thread, picked, size.picks, size.experts, [&](std::int64_t e) {
+        return limited && !is_picked(e / each, groups, size.groups_per_token) ? -INFINITY : compared(e);
+      });
       if (thread.lane() > 0) continue;
       float picked_sum = 0;
       for (std::int64_t j = 0; j < size.picks; ++j) picked_sum += row[picked[j]];
@@ -62,15 +65,44 @@ struct RouterForward {
 
  private:
   template <class Thread, class Value>
-  PLUMB_SIMT float largest_of(const Thread& thread, const Value& value) const {
+  PLUMB_SIMT float largest_of(const Thread& thread, std::int64_t all, const Value& value) const {
     float own = -INFINITY;
-    for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) own = Larger{}(own, value(e));
+    for (std::int64_t e = thread.lane(); e < all; e += thread.lanes()) own = Larger{}(own, value(e));
     return combine_over_block(thread, own, Larger{});
+  }
+
+  /// Writes the `count` numbers below `all` of the largest values, of equal ones the first first.
+  template <class Thread, class Value>
+  PLUMB_SIMT void pick_largest(const Thread& thread, std::int32_t* picked, std::int64_t count, std::int64_t all,
+                               const Value& value) const {
+    for (std::int64_t j = 0; j < count; ++j) {
+      const float best =
+          largest_of(thread, all, [&](std::int64_t i) { return is_picked(i, picked, j) ? -INFINITY : value(i); });
+      float first = INFINITY;
+      for (std::int64_t i = thread.lane(); i < all; i += thread.lanes())
+        if (value(i) == best && !is_picked(i, picked, j)) first = Smaller{}(first, static_cast<float>(i));
+      picked[j] = static_cast<std::int32_t>(combine_over_block(thread, first, Smaller{}));
+    }
+  }
+
+  /// Returns the sum of the largest values of `each` experts from `start` on. One lane goes through them.
+  template <class Value>
+  PLUMB_SIMT float group_score(std::int64_t start, std::int64_t each, const Value& value) const {
+    std::int32_t best[kMostPicks];
+    float sum = 0;
+    for (std::int64_t j = 0; j < size.group_best(); ++j) {
+      std::int64_t largest = -1;
+      for (std::int64_t e = 0; e < each; ++e)
+        if (!is_picked(e, best, j) && (largest < 0 || value(start + e) > value(start + largest))) largest = e;
+      best[j] = static_cast<std::int32_t>(largest);
+      sum += value(start + largest);
+    }
+    return sum;
   }
 
   template <class Thread>
   PLUMB_SIMT void softmax(const Thread& thread, float* row) const {
-    const float largest = largest_of(thread, [&](std::int64_t e) { return row[e]; });
+    const float largest = largest_of(thread, size.experts, [&](std::int64_t e) { return row[e]; });
     const float sum = sum_over_row(thread, size.experts, [&](std::int64_t e) { return expf(row[e] - largest); });
     for (std::int64_t e = thread.lane(); e < size.experts; e += thread.lanes()) row[e] = expf(row[e] - largest) / sum;
   }

@@ -32,14 +32,23 @@ struct DeviceKernel {
   int launches = 1;                    ///< launches that the host makes for it
 };
 
+/// The experts among which a token picks.
+struct ExpertPicks {
+  int experts = 0;
+  int picks = 0;
+  int groups = 1;            ///< equal groups of neighbouring experts
+  int groups_per_token = 1;  ///< groups from which the picks come
+};
+
 /// A collective of one rank's group.
 struct KernelExchange {
   Group group = Group::kTensor;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t bytes = 0;  ///< the whole buffer of one rank
   int count = 1;
-  int experts = 0;  ///< experts of an exchange that sends one copy for several experts of a rank; 0: other collectives
-  int picks = 0;    ///< experts that a token picks, each of which `bytes` counts
+  /// Of an exchange that sends one copy for several experts of a rank, where `bytes` counts one for each pick; no
+  /// experts: other collectives.
+  ExpertPicks picks{};
 };
 
 struct PassOps {

@@ -141,9 +141,14 @@ void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
   }
   pass.traffic("permutation", 2 * copies);
   if (c.work.experts.parallel > 1) {
-    const bool once = c.stack.dispatch == ExpertDispatch::kPerRank;
-    pass.exchange_tokens(copies / c.work.experts.tensor, once ? static_cast<int>(c.layer.experts) : 0,
-                         static_cast<int>(c.layer.experts_per_token));
+    ExpertPicks once;
+    if (c.stack.dispatch == ExpertDispatch::kPerRank) {
+      once = {.experts = static_cast<int>(c.layer.experts),
+              .picks = static_cast<int>(c.layer.experts_per_token),
+              .groups = static_cast<int>(c.layer.expert_groups),
+              .groups_per_token = static_cast<int>(c.layer.groups_per_token)};
+    }
+    pass.exchange_tokens(copies / c.work.experts.tensor, once);
     pass.traffic("permutation by expert", 2 * copies);
   }
 }

@@ -82,13 +82,12 @@ class PassBuilder {
     pass_.exchanges.push_back({group, kind, static_cast<std::int64_t>(bytes), count});
   }
 
-  /// Adds an all-to-all of `picks` copies of each token to `experts` experts; copies for one rank are sent once
+  /// Adds an all-to-all of a copy of each token for each of its picks, or one for each rank that they sit on
   /// (KernelExchange).
-  void exchange_tokens(double bytes, int experts, int picks) const {
+  void exchange_tokens(double bytes, const ExpertPicks& picks) const {
     pass_.exchanges.push_back({.group = Group::kExpert,
                                .kind = CollectiveKind::kAllToAll,
                                .bytes = static_cast<std::int64_t>(bytes),
-                               .experts = experts,
                                .picks = picks});
   }
 

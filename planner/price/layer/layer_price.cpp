@@ -20,15 +20,33 @@ std::int64_t shown_bytes(std::int64_t bytes, double shown) {
   return shown == 1 ? bytes : static_cast<std::int64_t>(shown * static_cast<double>(bytes));
 }
 
+/// Returns the probability that all of `drawn` different ones among `all` are others than `own` of them.
+double missed(double all, double own, int drawn) {
+  double probability = 1;
+  for (int i = 0; i < drawn; ++i) probability *= std::max(0.0, (all - own - i) / std::max(1.0, all - i));
+  return probability;
+}
+
+/// Returns the number of ways to draw so many of `all`.
+double ways(double all, double drawn) {
+  double product = 1;
+  for (double i = 0; i < drawn; ++i) product *= (all - i) / (i + 1);
+  return product;
+}
+
 /// Returns the share of a token's copies that are the first for one of `parts` equal parts of the experts: the expected
-/// number of parts that hold one of `picks` different ones among `experts`, over picks.
-double first_copies(int experts, int picks, int parts) {
-  double missed = 1;
-  for (int i = 0; i < picks; ++i) {
-    const double others = experts - static_cast<double>(experts) / parts - i;
-    missed *= std::max(0.0, others / std::max(1, experts - i));
+/// number of parts that hold one of its picks, over the picks. Groups and experts are drawn evenly, and a part lies in
+/// a group or is of whole groups.
+double first_copies(const ExpertPicks& of, int parts) {
+  const double groups = of.groups, drawn = of.groups_per_token, each = of.experts / groups;
+  const double own_groups = std::max(1.0, std::round(groups / parts));
+  const double own = std::min(each, static_cast<double>(of.experts) / parts);  // experts of the part in each of them
+  double held = 0;
+  for (int count = 1; count <= std::min(own_groups, drawn); ++count) {
+    const double of_own = ways(own_groups, count) * ways(groups - own_groups, drawn - count) / ways(groups, drawn);
+    held += of_own * (1 - missed(each * drawn, own * count, of.picks));
   }
-  return parts * (1 - missed) / std::max(1, picks);
+  return parts * held / std::max(1, of.picks);
 }
 
 /// Returns the time of the tokens to their experts and back. A token travels once for each rank; over the network once
@@ -38,9 +56,9 @@ Seconds tokens_time(const CollectivePrices& prices, const GroupPlacement& placem
   const auto time = [&prices](const GroupPlacement& where, double buffer) {
     return collective_time(prices, where, CollectiveKind::kAllToAll, static_cast<std::int64_t>(buffer));
   };
-  const double to_ranks = bytes * first_copies(exchange.experts, exchange.picks, placement.ranks);
+  const double to_ranks = bytes * first_copies(exchange.picks, placement.ranks);
   if (placement.nodes == 1 || placement.ranks_per_node == 1) return time(placement, to_ranks);
-  const double to_nodes = bytes * first_copies(exchange.experts, exchange.picks, placement.nodes);
+  const double to_nodes = bytes * first_copies(exchange.picks, placement.nodes);
   return std::max(time({.ranks = placement.ranks, .nodes = 1, .ranks_per_node = placement.ranks}, to_ranks),
                   time(placement, to_nodes));
 }
@@ -56,8 +74,9 @@ class Exchanges {
     if (placement.ranks == 1) return;
     const auto group = static_cast<std::size_t>(exchange.group);
     const auto kind = static_cast<std::size_t>(exchange.kind);
-    const Seconds moved = exchange.experts > 0 ? tokens_time(prices_, placement, exchange)
-                                               : collective_time(prices_, placement, exchange.kind, exchange.bytes);
+    const Seconds moved = exchange.picks.experts > 0
+                              ? tokens_time(prices_, placement, exchange)
+                              : collective_time(prices_, placement, exchange.kind, exchange.bytes);
     const Seconds once = moved / rate + fixed;
     pass.collective_seconds[group][kind] += exchange.count * shown * once;
     pass.collective_bytes[group][kind] += shown_bytes(exchange.count * exchange.bytes, shown);

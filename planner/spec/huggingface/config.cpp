@@ -194,4 +194,9 @@ std::int64_t optional_window(HuggingFaceConfig& config) {
   return windowed ? window : 0;
 }
 
+void read_expert_groups(HuggingFaceConfig& config, ModelSpec& model, std::int64_t groups, std::int64_t picked) {
+  model.expert_groups = config.size_or("n_group", groups);
+  model.groups_per_token = config.size_or("topk_group", picked);
+}
+
 }}  // namespace plumb::planner

@@ -95,6 +95,9 @@ double rope_theta_of(HuggingFaceConfig& config, const std::string& key, double f
 /// Returns a model with RMS norms and SwiGLU; the head size and the turned channels are still to be set.
 ModelSpec rms_sizes(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults);
 
+/// Reads the groups of experts, and the number of those that a token's picks come from, with the class's defaults.
+void read_expert_groups(HuggingFaceConfig& config, ModelSpec& model, std::int64_t groups, std::int64_t picked);
+
 /// Returns a model with RMS norms, SwiGLU and attention like Llama's.
 ModelSpec rms_model(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults = {});
 

@@ -137,6 +137,7 @@ ModelSpec glm4_moe(HuggingFaceConfig& config) {
   model.shared_ffn = config.count_or("n_shared_experts", 1) * model.expert_ffn;
   model.dense_layers = config.count_or("first_k_dense_replace", 1);
   model.renormalised = config.flag_or("norm_topk_prob", true);
+  read_expert_groups(config, model, 1, 1);
   return model;
 }
 
@@ -169,6 +170,7 @@ ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t
 /// DeepSeek-V2's class has no default for the number of experts.
 ModelSpec deepseek_v2(HuggingFaceConfig& config) {
   ModelSpec model = deepseek(config, 0, 0, 1407, 0, 0);
+  read_expert_groups(config, model, 1, 1);
   model.renormalised = config.flag_or("norm_topk_prob", false);
   return model;
 }
@@ -176,6 +178,7 @@ ModelSpec deepseek_v2(HuggingFaceConfig& config) {
 /// DeepSeek-V3's multi-token prediction module is left out.
 ModelSpec deepseek_v3(HuggingFaceConfig& config) {
   ModelSpec model = deepseek(config, 256, 8, 2048, 1, 3);
+  read_expert_groups(config, model, 8, 4);
   model.router = RouterKind::kSigmoid;
   model.selection_bias = true;
   model.renormalised = config.flag_or("norm_topk_prob", true);

@@ -181,6 +181,7 @@ ModelSpec nemotron_h(HuggingFaceConfig& config) {
                        config.size_or("moe_shared_expert_intermediate_size", model.expert_ffn);
     model.router = RouterKind::kSigmoid;
     model.selection_bias = true;
+    read_expert_groups(config, model, 1, 1);
   }
   if (!has_part(model, &LayerParts::mlp)) model.ffn = 0;
   if (!has_part(model, &LayerParts::attention)) model.heads = model.kv_heads = model.head_size = 0;

@@ -71,6 +71,7 @@ CaseCall router(KernelOperands& with) {
   const PickRouting size = random_routing(with);
   RouterRule rule{.sigmoid = with.coin(), .renormalised = with.coin()};
   if (with.coin()) rule.bias = with.floats(size.experts);
+  if (size.experts % 2 == 0 && size.picks <= size.experts / 2) rule.expert_groups = 2;
   float* excess = with.floats(size.experts);
   const DeviceRoutes routes = routes_room(with, size);
   float* scores = with.floats(size.tokens() * size.experts, 3);

@@ -39,6 +39,39 @@ TEST_CASE("a bias of picks chooses, and weighs nothing") {
   CHECK(relative_difference(weights, {0.5F, 0.25F}) < 1e-6);
 }
 
+TEST_CASE("picks come from the groups with the best experts") {
+  // Two experts a group; the group of the largest one is picked first, whatever its other expert.
+  Values scores = {1.0F, 1.2F, 3.0F, -1.0F, 2.0F, 2.5F, 0.0F, 0.0F};
+  std::vector<std::int32_t> picks(3);
+  RouterSize size{.tokens = 1, .experts = 8, .picks = 3, .expert_groups = 4, .groups_per_token = 2};
+  Values softmax = scores;
+  router_forward(softmax.data(), picks.data(), size);
+  CHECK(picks == std::vector<std::int32_t>{2, 5, 4});
+  // With a sigmoid the score of a group is the sum of as many as it gives in the mean, here of 3 / 2 = 1.
+  size.sigmoid = true;
+  Values single = scores;
+  router_forward(single.data(), picks.data(), size);
+  CHECK(picks == std::vector<std::int32_t>{2, 5, 4});
+  size.picks = 2;
+  size.groups_per_token = 1;  // sums of two: the third group's are the largest
+  picks.resize(2);
+  router_forward(scores.data(), picks.data(), size);
+  CHECK(picks == std::vector<std::int32_t>{5, 4});
+}
+
+TEST_CASE("of equal groups and experts the first are picked, and a bias chooses groups") {
+  Values scores(8, 1.0F);
+  const Values bias = {0, 0, 0, 0, 0, 0, 0.5F, 0};
+  std::vector<std::int32_t> picks(3);
+  const RouterSize size{
+      .tokens = 1, .experts = 8, .picks = 3, .sigmoid = true, .expert_groups = 4, .groups_per_token = 2};
+  Values free = scores;
+  router_forward(free.data(), picks.data(), size);
+  CHECK(picks == std::vector<std::int32_t>{0, 1, 2});
+  router_forward(scores.data(), picks.data(), size, bias.data());
+  CHECK(picks == std::vector<std::int32_t>{6, 0, 1});
+}
+
 TEST_CASE("the excess of picks is counted in whole numbers, which sum up over ranks") {
   const RouterSize size{.tokens = 2, .experts = 4, .picks = 2};
   const std::vector<std::int32_t> picks = {3, 1, 3, 0};

@@ -50,6 +50,21 @@ TEST_CASE("a faulty row is skipped with its reason and hides no other") {
   CHECK(score.skipped[1].reason.find("contradictory degrees") != std::string::npos);
 }
 
+TEST_CASE("a step that needs more than the device's peak ran in another precision") {
+  const ScoreLibrary library = small_library();
+  json row = small_row();
+  row["precision"] = "fp32";
+  row["measured"] = {{"step_time_s", 1e-3}};
+  const SourceScore score = score_rows(library, {.file = "f", .rows = {row}});
+  CHECK(score.quantities.empty());
+  REQUIRE(score.skipped.size() == 1);
+  CHECK(score.skipped.front().reason.find("times the peak of the ") != std::string::npos);
+  CHECK(score.skipped.front().reason.find("in fp32: it ran in another precision") != std::string::npos);
+  // At the peak itself the row stands: the causal half of the scores need not be computed.
+  row["measured"] = {{"step_time_s", 10.0}};
+  CHECK(score_rows(library, {.file = "f", .rows = {row}}).quantities.size() == 1);
+}
+
 TEST_CASE("a correction is told with its evidence and with the error without it") {
   ScoreLibrary library = small_library();
   const std::vector<json> rows = predicted_rows(library, {1, 2}, 1);

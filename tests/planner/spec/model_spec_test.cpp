@@ -362,6 +362,26 @@ TEST_CASE("options of routers and scores reach the layers") {
   CHECK(std::get<HeadLayer>(layers.back()).logit_softcap == 30);
 }
 
+TEST_CASE("a token's picks come from some groups of experts") {
+  nlohmann::json json = to_json(preset_model("deepseek-v3"));
+  const auto block = [](const ModelSpec& model) { return std::get<TransformerLayer>(model_layers(model)[10]); };
+  CHECK((block(model_from_json(json, "m")).expert_groups == 8 &&
+         block(model_from_json(json, "m")).groups_per_token == 4));
+  CHECK(model_from_json(json, "m") == preset_model("deepseek-v3"));
+  json["groups_per_token"] = 8;  // no limit
+  const ModelSpec free = model_from_json(json, "m");
+  CHECK(block(free).expert_groups == 1);
+  CHECK(model_from_json(to_json(free), "m") == free);
+  const auto refused = [&](const char* key, int value, const char* says) {
+    nlohmann::json changed = to_json(preset_model("deepseek-v3"));
+    changed[key] = value;
+    CHECK_THROWS_WITH_AS(model_from_json(changed, "m"), doctest::Contains(says), SpecError);
+  };
+  refused("expert_groups", 7, "7 groups do not divide 256 experts");
+  refused("groups_per_token", 9, "come from 1 to 8 of the groups");
+  refused("expert_groups", 256, "8 picks of a token come from 8 to 256 of the groups");
+}
+
 TEST_CASE("norms of queries and keys are named, and latent attention has its own") {
   nlohmann::json json = to_json(preset_model("qwen3-8b"));
   CHECK(json.at("query_key_norms") == "each_head");

@@ -60,6 +60,16 @@ struct Result {
   int dropped = 0;
 };
 
+/// Leaves the experts of the groups whose best ones are the most probable; `order` is by probability.
+void keep_best_groups(const TransformerLayer& layer, std::vector<std::size_t>& order) {
+  const auto each = static_cast<std::size_t>(layer.experts / layer.expert_groups);
+  std::vector<std::size_t> groups;
+  for (const std::size_t e : order)
+    if (std::ranges::find(groups, e / each) == groups.end()) groups.push_back(e / each);
+  groups.resize(static_cast<std::size_t>(layer.groups_per_token));
+  std::erase_if(order, [&](std::size_t e) { return std::ranges::find(groups, e / each) == groups.end(); });
+}
+
 Result naive(const TransformerLayer& layer, const MixtureWeights& weights, const Doubles& x, std::int64_t sequences,
              std::int64_t sequence) {
   const std::int64_t h = layer.hidden, experts = layer.experts, f = layer.expert_ffn;
@@ -80,6 +90,7 @@ Result naive(const TransformerLayer& layer, const MixtureWeights& weights, const
       std::vector<std::size_t> order(p.size());
       std::iota(order.begin(), order.end(), 0);
       std::ranges::stable_sort(order, [&](std::size_t a, std::size_t c) { return p[a] > p[c]; });
+      keep_best_groups(layer, order);
       order.resize(static_cast<std::size_t>(layer.experts_per_token));
       double picked = 0;
       for (const std::size_t e : order) picked += p[e];
@@ -192,7 +203,11 @@ TEST_CASE("what ranks of an expert group keep adds up to what saved_tensors list
 TEST_CASE("a mixture and its gradients are those of one that is written down token by token") {
   TransformerLayer dropping = shared_expert_block();
   dropping.capacity_factor = 0.75;
-  for (TransformerLayer layer : {mixtral_block(), dropping, sink_block()}) {
+  TransformerLayer grouped = mixtral_block();
+  grouped.experts = 6;
+  grouped.expert_groups = 3;
+  grouped.groups_per_token = 2;
+  for (TransformerLayer layer : {mixtral_block(), dropping, sink_block(), grouped}) {
     layer.norm = NormKind::kRmsNorm;
     constexpr std::int64_t kSequences = 2, kSequence = 9, kTokens = kSequences * kSequence;
     const std::int64_t h = layer.hidden;

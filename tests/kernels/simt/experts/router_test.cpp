@@ -36,4 +36,26 @@ TEST_CASE("GPU routers pick and weigh as the CPU's, forward and backward") {
     }
 }
 
+TEST_CASE("GPU routers pick from the same groups of experts as the CPU's") {
+  const Values biases = random_values(36, 4);
+  for (const bool sigmoid : {false, true})
+    for (const std::int64_t groups : {4, 9, 12}) {
+      const RouterSize size{.tokens = 14,
+                            .experts = 36,
+                            .picks = 6,
+                            .sigmoid = sigmoid,
+                            .expert_groups = groups,
+                            .groups_per_token = groups == 4 ? 1 : 3};
+      CAPTURE(groups);
+      const float* bias = sigmoid ? biases.data() : nullptr;
+      Values expected = random_values(14 * 36, 1, 3.0F), own_weights(14 * 6);
+      for (std::size_t i = 0; i < 36; ++i) expected[i] = 1;  // of equal ones the first comes first
+      Values own = expected;
+      std::vector<std::int32_t> picks(14 * 6), own_picks(14 * 6);
+      router_forward(expected.data(), picks.data(), size, bias);
+      run_on_host(simt::RouterForward{own.data(), own_picks.data(), own_weights.data(), size, true, bias}, kBlocks, 8);
+      CHECK(own_picks == picks);
+    }
+}
+
 }  // namespace plumb::test

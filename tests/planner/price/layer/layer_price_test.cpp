@@ -257,14 +257,15 @@ TEST_CASE("a pass of small kernels lasts as long as the host takes to launch the
 }
 
 /// The time of one exchange of 4096 tokens (hidden 7168, eight of 256 experts, bf16) over nodes of eight H100, and
-/// the bytes that a rank's tokens have once for each node, its own among them.
+/// the bytes that a rank's tokens have once for each node, its own among them. Picks come from `groups` of eight groups.
 struct NodeExchange {
   Seconds time{0};
   double bytes = 0;
 };
 
-NodeExchange deepep_exchange(int nodes) {
+NodeExchange node_exchange(int nodes, int groups = 8) {
   ModelSpec model = preset_model("deepseek-v3");
+  model.groups_per_token = groups;
   const int devices = 8 * nodes;
   StackSpec stack{.name = "any"};
   stack.dispatch = ExpertDispatch::kPerRank;
@@ -282,6 +283,26 @@ NodeExchange deepep_exchange(int nodes) {
   return {.time = both / 2, .bytes = 4096 * kTokenBytes * nodes * (1 - missed)};
 }
 
+TEST_CASE("tokens that pick from few groups of experts go to the nodes of these groups") {
+  // Over eight nodes a group is a node. Of four drawn ones all but few hold one of eight picks among 128 experts.
+  double missed = 1;
+  for (int pick = 0; pick < 8; ++pick) missed *= (96.0 - pick) / (128 - pick);
+  const NodeExchange free = node_exchange(8), limited = node_exchange(8, 4);
+  const double latency = 0.02;  // of the time, which does not depend on the bytes
+  CHECK(limited.time / free.time ==
+        doctest::Approx(4096 * 2.0 * 7168 * 4 * (1 - missed) / free.bytes).epsilon(latency));
+  // Over two nodes a node has four groups. One is missed if all four come from the other, or no pick from the own.
+  const auto drawn = [](double own) { return own == 0 || own == 4 ? 1.0 / 70 : own == 2 ? 36.0 / 70 : 16.0 / 70; };
+  double held = 0;
+  for (int own = 1; own <= 4; ++own) {
+    double none = 1;
+    for (int pick = 0; pick < 8; ++pick) none *= std::max(0.0, 128.0 - 32 * own - pick) / (128 - pick);
+    held += drawn(own) * (1 - none);
+  }
+  const NodeExchange pair = node_exchange(2), limited_pair = node_exchange(2, 4);
+  CHECK(limited_pair.time / pair.time == doctest::Approx(4096 * 2.0 * 7168 * 2 * held / pair.bytes).epsilon(latency));
+}
+
 TEST_SUITE("oracle") {
   TEST_CASE("tokens go through the NICs at the rate that DeepEP measured") {
     const auto text = shared_text("published/micro_deepep_alltoall.json");
@@ -292,7 +313,7 @@ TEST_SUITE("oracle") {
       const auto& row = entry.at("row");
       const std::string topology = row.value("2:Topo", "");
       if (row.value("0:Arch", "") != "SM90" || !topology.starts_with("EP 8 x ")) continue;
-      const NodeExchange exchange = deepep_exchange(std::stoi(topology.substr(7)));
+      const NodeExchange exchange = node_exchange(std::stoi(topology.substr(7)));
       // Over two nodes a combination is 10 % slower than the dispatch of the same bytes. The price has no direction.
       for (const auto& [column, tolerance] :
            {std::pair{"3:Dispatch Bottleneck Bandwidth", .02}, {"4:Combine Bottleneck Bandwidth", .1}}) {

@@ -39,11 +39,11 @@ inline constexpr const char* kQwen3Moe =
 inline constexpr const char* kDeepSeekV3 =
     R"({"model_type": "deepseek_v3", "attention_bias": false, "first_k_dense_replace": 3,
   "hidden_act": "silu", "hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512,
-  "max_position_embeddings": 163840, "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_routed_experts": 256,
+  "max_position_embeddings": 163840, "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 256,
   "n_shared_experts": 1, "num_attention_heads": 128, "num_experts_per_tok": 8, "num_hidden_layers": 61,
   "num_key_value_heads": 128, "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
   "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_theta": 10000, "tie_word_embeddings": false,
-  "v_head_dim": 128, "vocab_size": 129280})";
+  "topk_group": 4, "v_head_dim": 128, "vocab_size": 129280})";
 inline constexpr const char* kGpt2 =
     R"({"model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05,
   "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
@@ -66,10 +66,10 @@ inline constexpr const char* kStableLm = R"({"model_type": "stablelm", "hidden_s
 inline constexpr const char* kDeepSeekV2 =
     R"({"model_type": "deepseek_v2", "first_k_dense_replace": 1, "hidden_act": "silu",
   "hidden_size": 5120, "intermediate_size": 12288, "kv_lora_rank": 512, "moe_intermediate_size": 1536,
-  "moe_layer_freq": 1, "n_routed_experts": 160, "n_shared_experts": 2, "num_attention_heads": 128,
+  "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 160, "n_shared_experts": 2, "num_attention_heads": 128,
   "num_experts_per_tok": 6, "num_hidden_layers": 60, "num_key_value_heads": 128, "q_lora_rank": 1536,
   "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_theta": 10000,
-  "tie_word_embeddings": false, "v_head_dim": 128, "vocab_size": 102400})";
+  "tie_word_embeddings": false, "topk_group": 3, "v_head_dim": 128, "vocab_size": 102400})";
 inline constexpr const char* kNemotron = R"({"model_type": "nemotron", "hidden_size": 6144, "intermediate_size": 24576,
   "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8, "vocab_size": 256000,
   "hidden_act": "relu2", "partial_rotary_factor": 0.5, "norm_eps": 1e-5})";
