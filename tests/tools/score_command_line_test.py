@@ -124,7 +124,7 @@ class Scores(CommandLineTest):
         self.assertIn("contradictory degrees", source["skipped"][1]["reason"])
 
     def test_corrections_are_told_with_the_error_without_them(self):
-        row = dict(self.ROW, hardware="A100 SXM, one node, NVSwitch", gpus=8, dp=1)
+        row = dict(self.ROW, hardware="A100 SXM, one node, NVSwitch", gpus=8, dp=1, measured={"step_time_s": 40.0})
         source = self.json("score", self.rows(row))["sources"][0]
         self.assertEqual(len(source["corrections"]), 1)
         self.assertLess(source["step_time"]["bias_pct"], source["step_time_uncorrected"]["bias_pct"])

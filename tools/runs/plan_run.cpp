@@ -39,6 +39,7 @@ OwnPlan own_plan_input(const std::string& path, const std::string& meshes) {
       fmt::format(", planned for the stack {} and priced anew for Plumb's own executor", plan.training.stack->name);
   plan.training.stack.reset();
   plan.training.stack_assumed.clear();
+  plan.layout.order = {};  // the launcher places the ranks
   plan.prediction.reset();
   return {std::move(plan), std::move(title)};
 }

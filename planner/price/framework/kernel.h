@@ -46,8 +46,8 @@ struct KernelExchange {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t bytes = 0;  ///< the whole buffer of one rank
   int count = 1;
-  /// Of an exchange that sends one copy for several experts of a rank, where `bytes` counts one for each pick; no
-  /// experts: other collectives.
+  /// The picks of an exchange that sends one copy for several experts of a rank, where `bytes` counts one for each pick.
+  /// Other collectives have no experts here.
   ExpertPicks picks{};
 };
 

@@ -51,7 +51,7 @@ LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec
   const Ends ends = ends_of(layer.vocab, layer.hidden, work, stack, bytes);
   const auto h = static_cast<double>(layer.hidden);
   const double logits = ends.tokens * ends.rows * bytes.activation;
-  constexpr double kUnfusedForward = 15;
+  constexpr double kUnfusedForward = 19;
   constexpr double kUnfusedBackward = 7;
   LayerOps ops;
   const PassBuilder forward(ops.forward, bytes);

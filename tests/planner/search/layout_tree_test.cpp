@@ -60,10 +60,10 @@ TEST_CASE("a framework that takes any split is offered the balanced one where it
   const LayoutSpace space = parse_layout_space("dp=4,pp=4,v=1,mbs=1");
   std::set<std::vector<int>> splits;
   for (const Layout& layout : enumerate_layouts(pricing, space).layouts) splits.insert(layout.split);
-  CHECK(splits == std::set<std::vector<int>>{{}, {9, 10, 10, 7}});
+  CHECK(splits == std::set<std::vector<int>>{{}, {10, 10, 10, 6}});
   const SearchResult found = search_layouts(pricing, space, {.keep = 1});
   REQUIRE(!found.ranked.empty());
-  CHECK(found.ranked.front().layout.split == std::vector{9, 10, 10, 7});
+  CHECK(found.ranked.front().layout.split == std::vector{10, 10, 10, 6});
   TrainingSpec limited = of_megatron();
   limited.stack->can.named_splits = false;
   Pricing other(preset_model("qwen3-8b"), preset_cluster("h100:16"), limited);
