@@ -21,20 +21,21 @@ namespace {
 
 using Ids = std::vector<std::uint64_t>;
 
-/// Returns the ranks of the group in which a world rank runs such collectives. Replicas of weights are all ranks of
+/// Returns the devices of the group in which a world rank runs such collectives. Replicas of weights are all ranks of
 /// data and context parallelism.
-std::vector<int> ranks_of(const Layout& layout, Group group, int world_rank) {
+std::vector<int> group_devices(const Layout& layout, Group group, int world_rank) {
+  const ProcessGrid grid = grid_of(layout);
   switch (group) {
     case Group::kExpert:
-      return group_ranks(expert_grid_of(layout), Group::kContext, world_rank);
+      return devices_of(grid, group_ranks(expert_grid_of(layout), Group::kContext, world_rank));
     case Group::kData: {
-      ProcessGrid replicas = grid_of(layout);
+      ProcessGrid replicas = grid;
       replicas.data *= std::exchange(replicas.context, 1);
       replicas.expert = 1;
-      return group_ranks(replicas, Group::kData, world_rank);
+      return devices_of(grid, group_ranks(replicas, Group::kData, world_rank));
     }
     default:
-      return group_ranks(grid_of(layout), group, world_rank);
+      return devices_of(grid, group_ranks(grid, group, world_rank));
   }
 }
 
@@ -46,12 +47,12 @@ void add(Ids& ids, const Ids& others) {
 
 class RankNodes {
  public:
-  RankNodes(const Evaluation& evaluation, const ChakraGroups& groups, int world_rank)
+  RankNodes(const Evaluation& evaluation, const ChakraGroups& groups, int device)
       : evaluation_(evaluation),
         schedule_(evaluation.lowered),
         groups_(groups),
-        world_rank_(world_rank),
         grid_(grid_of(evaluation.layout)),
+        world_rank_(world_rank_on(grid_, device)),
         neighbors_(stage_neighbors(evaluation.lowered)),
         ids_(action_ids(evaluation.lowered)) {}
 
@@ -152,9 +153,9 @@ class RankNodes {
                     .bytes = activation ? costs.activation_message_bytes : costs.gradient_message_bytes};
     GridCoordinates place = coordinates_of(grid_, world_rank_);
     place.pipeline = schedule_.stages[static_cast<std::size_t>(other)].rank;
-    const int peer = world_rank_of(grid_, place);
-    node.source = sends ? world_rank_ : peer;
-    node.destination = sends ? peer : world_rank_;
+    const int own = device_of(grid_, world_rank_), peer = device_of(grid_, world_rank_of(grid_, place));
+    node.source = sends ? own : peer;
+    node.destination = sends ? peer : own;
     node.tag = tag_of(producer, action, activation);
     return Ids{push(std::move(node), begin)};
   }
@@ -164,8 +165,8 @@ class RankNodes {
   }
 
   int group_number(Group group) const {
-    const std::vector<int> ranks = ranks_of(evaluation_.layout, group, world_rank_);
-    return static_cast<int>(std::ranges::lower_bound(groups_, ranks) - groups_.begin());
+    const std::vector<int> devices = group_devices(evaluation_.layout, group, world_rank_);
+    return static_cast<int>(std::ranges::lower_bound(groups_, devices) - groups_.begin());
   }
 
   std::uint64_t push(ChakraNode node, Ids after) {
@@ -178,8 +179,8 @@ class RankNodes {
   const Evaluation& evaluation_;
   const Schedule& schedule_;
   const ChakraGroups& groups_;
-  int world_rank_;
   ProcessGrid grid_;
+  int world_rank_;
   StageNeighbors neighbors_;
   ActionIds ids_;
   std::int32_t first_ = 0;  ///< id of the rank's first action
@@ -191,18 +192,16 @@ class RankNodes {
 }  // namespace
 
 ChakraGroups chakra_groups(const Layout& layout) {
-  if (layout.order != RankOrder::kStagesApart)
-    throw SpecError(fmt::format("a Chakra trace's ranks are its devices in the order {}: leave order={} out",
-                                rank_order_name(RankOrder::kStagesApart), rank_order_name(layout.order)));
   std::set<std::vector<int>> groups;
   for (int rank = 0; rank < world_size(grid_of(layout)); ++rank) {
-    for (int group = 0; group < kGroupCount; ++group) groups.insert(ranks_of(layout, static_cast<Group>(group), rank));
+    for (int group = 0; group < kGroupCount; ++group)
+      groups.insert(group_devices(layout, static_cast<Group>(group), rank));
   }
   return {groups.begin(), groups.end()};
 }
 
-std::vector<ChakraNode> chakra_nodes(const Evaluation& evaluation, const ChakraGroups& groups, int world_rank) {
-  return RankNodes(evaluation, groups, world_rank).run();
+std::vector<ChakraNode> chakra_nodes(const Evaluation& evaluation, const ChakraGroups& groups, int device) {
+  return RankNodes(evaluation, groups, device).run();
 }
 
 }}  // namespace plumb::planner

@@ -123,11 +123,27 @@ TEST_CASE("all members of a group have its collectives in one order") {
   }
 }
 
-TEST_CASE("a trace whose ranks are no devices in the usual order is refused") {
+TEST_CASE("groups and messages are of devices, in either order of the ranks") {
   Layout layout = layout_of(parse_layout("dp=2,pp=2"));
-  CHECK(!chakra_groups(layout).empty());
+  const auto has = [&](const std::vector<int>& group) {
+    const ChakraGroups groups = chakra_groups(layout);
+    return std::ranges::find(groups, group) != groups.end();
+  };
+  CHECK((has({0, 1}) && has({2, 3})));  // replicas of a stage
   layout.order = RankOrder::kReplicasApart;
-  CHECK_THROWS_AS(chakra_groups(layout), SpecError);
+  CHECK((has({0, 2}) && has({1, 3}) && has({0, 1}) && has({2, 3})));  // those, and a replica's stages
+  Plan plan = round_plan(layout, 4);
+  plan.training.stack = StackSpec{.name = "any"};
+  const Evaluation evaluation = evaluate(plan, {}, {.share_links = false});
+  REQUIRE(evaluation.exists);
+  const ChakraGroups groups = chakra_groups(layout);
+  for (int device = 0; device < 4; ++device) {
+    for (const ChakraNode& node : chakra_nodes(evaluation, groups, device)) {
+      if (node.kind == ChakraNode::Kind::kSend)
+        CHECK(std::pair(node.source, node.destination) == std::pair(device, device ^ 1));
+      if (node.kind == ChakraNode::Kind::kReceive) CHECK(node.destination == device);
+    }
+  }
 }
 
 }  // namespace plumb::test
