@@ -60,7 +60,7 @@ TEST_CASE("a framework that takes any split is offered the balanced one where it
   const LayoutSpace space = parse_layout_space("dp=4,pp=4,v=1,mbs=1");
   std::set<std::vector<int>> splits;
   for (const Layout& layout : enumerate_layouts(pricing, space).layouts) splits.insert(layout.split);
-  // Where layers are rebuilt the head weighs less beside them, so that both splits are balanced ones.
+  // The head weighs less where layers are rebuilt, so that both of these are balanced.
   CHECK(splits == std::set<std::vector<int>>{{}, {10, 10, 10, 6}, {9, 10, 10, 7}});
   const SearchResult found = search_layouts(pricing, space, {.keep = 1});
   REQUIRE(!found.ranked.empty());
