@@ -1,5 +1,8 @@
 #include "planner/price/framework/transformer_ops.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <doctest/doctest.h>
 
 #include "tests/planner/price/framework/gpt_layer.h"
@@ -167,6 +170,31 @@ TEST_CASE("context parallelism divides tokens and work, and moves keys and value
   stack.context = ContextKind::kUlysses;
   const LayerOps heads = transformer_ops(kGpt, work, stack, kElementBytes);
   CHECK(exchanged(heads.forward, Group::kContext, CollectiveKind::kAllToAll) == kGptTokens / 2 * 4 * 1024 * 2);
+}
+
+TEST_CASE("a ring computes attention of short blocks, and sums their results and gradients") {
+  StackSpec stack = unfused();
+  stack.attention = AttentionKernel::kFlash2;
+  stack.causal_skipped = true;
+  LayerWork work = kGptWork;
+  work.context_parallel = 4;
+  const auto kernel = [](const PassOps& pass, std::string_view name) {
+    const auto found = std::ranges::find(pass.kernels, name, &DeviceKernel::name);
+    return found == pass.kernels.end() ? DeviceKernel{} : *found;
+  };
+  const LayerOps ring = transformer_ops(kGpt, work, stack, kElementBytes);
+  // The own block of 128 tokens is causal. Of the three others half have 64 keys for each query, and half 128, which
+  // are as many as causal attention of 128 and 256 tokens has in the mean. They compute as much, in 1 / e(s) of the time.
+  const double reciprocals = 1.0 / 128 + 3 * (1.0 / 128 + 1.0 / 256) / 2;
+  CHECK(kernel(ring.forward, "attention").sequence == doctest::Approx(4 / reciprocals));
+  // The first block's tensors are copied. Of the next three half are whole and half are halves: read twice, written.
+  const double crossings = 2 + 3 * 3 * .75, element = 2.0 * kGptTokens / 4 * 1024;
+  CHECK(kernel(ring.forward, "blocks weighed").bytes == doctest::Approx(crossings * element));
+  CHECK(kernel(ring.input_grad, "gradients of blocks summed").bytes == doctest::Approx(crossings * 3 * element));
+  stack.context = ContextKind::kAllGather;
+  const LayerOps gathered = transformer_ops(kGpt, work, stack, kElementBytes);
+  CHECK(kernel(gathered.forward, "attention").sequence == 512);
+  CHECK(kernel(gathered.forward, "blocks weighed").bytes == 0);
 }
 
 TEST_CASE("experts compute what the router sends them, and it crosses twice each way") {
