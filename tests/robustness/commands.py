@@ -178,7 +178,8 @@ OUTPUT = [
     Case("ln -s there.txt link.txt; plumb schedule make 1f1b -p 2 -m 2 -o link.txt; test -L link.txt && cat there.txt", 0, ("0F0",)),
     Case("ln -s b.txt a.txt; ln -s a.txt b.txt; plumb schedule make 1f1b -p 2 -m 2 -o a.txt", 1, ("symbolic links lead to each other",)),
     Case("touch x.txt.aBcDeF.tmp; plumb schedule make 1f1b -p 2 -m 2 -o x.txt; ls", 0, ("x.txt",), (".tmp",)),
-    *(Case(f"timeout --preserve-status -s {signal} 3 plumb run --backend timed --schedule 1f1b -p 2 -m 4 {TIMED} --steps 100000", code,
+    # Without --foreground timeout signals its group as well, and the second signal stops the run at once.
+    *(Case(f"timeout --foreground --preserve-status -s {signal} 3 plumb run --backend timed --schedule 1f1b -p 2 -m 4 {TIMED} --steps 100000", code,
            (f"SIG{signal} has ended this run",)) for signal, code in (("INT", 130), ("TERM", 143))),
 ]
 
