@@ -42,7 +42,7 @@ std::vector<int> group_devices(const Layout& layout, Group group, int world_rank
 void add(Ids& ids, const Ids& others) {
   ids.insert(ids.end(), others.begin(), others.end());
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
 class RankNodes {
