@@ -39,7 +39,8 @@ OwnPlan own_plan_input(const std::string& path, const std::string& meshes) {
       fmt::format(", planned for the stack {} and priced anew for Plumb's own executor", plan.training.stack->name);
   plan.training.stack.reset();
   plan.training.stack_assumed.clear();
-  plan.layout.order = {};  // the launcher places the ranks
+  if (plan.layout.order != Layout().order) title += ", whose launcher places the ranks";
+  plan.layout.order = Layout().order;
   plan.prediction.reset();
   return {std::move(plan), std::move(title)};
 }

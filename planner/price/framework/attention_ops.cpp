@@ -103,20 +103,18 @@ int core_launches(const LayerContext& c) {
   return 2 * core_blocks(c) - 1;
 }
 
-/// The share of a rank's queries, or of a block's keys, that a causal ring computes with a further block: a rank holds an
-/// early and a late chunk of the sequence, and either all queries meet the early chunk's keys or the late chunk's
-/// queries meet all keys.
-constexpr double kRingShare = .75;
+// In a causal ring a rank holds an early and a late chunk of the sequence. With half of the further blocks all its queries
+// meet the early chunk's keys, and with the others the late chunk's queries meet all keys.
+constexpr double kRingShare = (1 + .5) / 2;       ///< of the queries, or of a block's keys, that meet
+constexpr double kRingReciprocal = (1 + .5) / 2;  ///< of a further block's length over that of the own block's
 
-/// Returns the length of a sequence whose causal attention fills the device as the blocks do: that of a block for the
-/// first and for those of half the keys, twice that for those of half the queries, weighted by their times, which are
-/// as the reciprocals. Without a mask each block is as long as it is.
+/// Returns the length of a sequence whose causal attention fills the device as the blocks do. A device is as full as by
+/// causal attention of a block's length where queries meet half the keys, and of twice that where they meet all. Times
+/// are as the reciprocals. Without a mask each block is as long as it is.
 double core_sequence(const LayerContext& c) {
+  const double further = core_blocks(c) - 1;
   const auto whole = static_cast<double>(c.work.sequence);
-  const double blocks = core_blocks(c);
-  if (blocks == 1) return whole;
-  const double block = whole / blocks;
-  return c.stack.causal_skipped ? block * blocks / (1 + kRingShare * (blocks - 1)) : block;
+  return whole / (1 + (c.stack.causal_skipped ? kRingReciprocal : 1) * further);
 }
 
 /// Returns the bytes that summing tensors of `elements` over the blocks moves: the first is copied, each further one
