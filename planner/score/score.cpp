@@ -61,8 +61,10 @@ std::string above_peak(const MeasuredQuantities& measured, const RowQuestion& qu
   const double flops = counted_flops_per_step(question.model, question.training, Recompute::kNone, FlopsCount::kCausal);
   const double share = flops_utilization(flops, question.training, question.cluster, *measured.step_time);
   if (share <= 1) return "";
-  return fmt::format("its step needs {:.1f} times the peak of the {} in {}: it ran in another precision", share,
-                     question.cluster.device.name, precision_name(question.training.precision));
+  return fmt::format(
+      "its step needs {:.1f} times the peak of the {} in {}: it ran in another precision, or its figures are not of "
+      "one run",
+      share, question.cluster.device.name, precision_name(question.training.precision));
 }
 
 /// Adds a mapping's notes to the score: a file may have rows of several sources.

@@ -108,6 +108,7 @@ class Running(CommandLineTest):
             self.assertLess(answer["losses"][-1], answer["losses"][0])
             self.assertGreater(answer["peak_host_bytes"][0], 0)
         self.refused(1, "run", self.cpu_plan("pp=1,dp=2,mbs=1,zero=1", 4, "--optimizer", "adafactor"), says=["Adafactor", "ZeRO"])
+        self.refused(1, "run", self.cpu_plan("pp=1,dp=2,mbs=1,zero=1"), "--backend", "timed", says=["ZeRO-1", "zero=0", "--backend cpu"])
 
     def test_pipeline_ranks_may_be_meshes_of_different_shape(self):
         plan = self.cpu_plan("pp=2,mbs=2")

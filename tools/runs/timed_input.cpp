@@ -39,6 +39,12 @@ TimedInput timed_plan(const ReplayArguments& arguments, std::optional<MessageLin
                     "are all alike: "
                     "give --backend cpu",
                     arguments.plan));
+  if (plan.layout.zero > 0 && plan.layout.data > 1) {
+    throw InputError(
+        fmt::format("{}: its replicas shard their state (ZeRO-{}), and the timed backend gathers no weights: plan with "
+                    "--layout zero=0, or give --backend cpu",
+                    arguments.plan, plan.layout.zero));
+  }
   const Evaluation evaluation = runnable_evaluation(plan);
   link = hop_link(arguments.link, plan.cluster);
   return {.title = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
